@@ -1,12 +1,11 @@
-//! `retrograde` checks recorded etcd and Kubernetes histories: did each client see a history that etcd's total order of
-//! revisions can explain?
+//! `retrograde` checks recorded etcd and Kubernetes histories: does etcd's total order of revisions explain what each client saw?
 //!
 //! ```text
 //! bytes --ingest--> records --history--> operations --order--> timeline + happens-before --check--> findings
 //!       findings --counterfactual--> prevention --explain--> narrative --report--> outputs
 //! ```
 //!
-//! Each module is one stage and uses only earlier ones (`docs/architecture.md`). The whole way in a few lines:
+//! Each module is one stage and uses only earlier ones (`docs/architecture.md`). All stages in a few lines:
 //!
 //! ```no_run
 //! use retrograde::{Options, check::Verdict, history, ingest};
@@ -18,8 +17,8 @@
 //! # Ok::<(), ingest::InputError>(())
 //! ```
 //!
-//! A verdict of [`check::Verdict::Holds`] speaks about the evidence that was given: what nobody recorded was not checked.
-//! [`check::Judgement::unchecked`] says what that is.
+//! A verdict of [`check::Verdict::Holds`] is about the given evidence only. [`check::Judgement::unchecked`] states what the
+//! evidence leaves open.
 #![deny(missing_docs)]
 // The command line uses all of the crate. A library build without it leaves some functions without a caller.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
@@ -64,7 +63,7 @@ use std::sync::Arc;
 #[cfg(feature = "cli")]
 pub mod cli;
 
-/// What the user declares, for all stages after reading.
+/// The caller's declarations for all stages after reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Clocks and processes.
@@ -73,29 +72,29 @@ pub struct Options {
     pub check: check::Options,
 }
 
-/// How evidence is read so that every rule finds what it needs: the fields that the shipped declarations name are kept.
+/// Options for reading evidence with the fields that the shipped declarations name, which the rules need.
 pub fn read_options() -> ingest::ReadOptions {
-    // Who reads many small files asks for each.
+    // Cached, since a caller with many small files asks for each.
     static SHIPPED: std::sync::OnceLock<ingest::ReadOptions> = std::sync::OnceLock::new();
     SHIPPED.get_or_init(|| read_options_for(Declarations::shipped())).clone()
 }
 
-/// The same for the packs with a user's own declarations ([`model::declaration::Declarations::add`]); judge with the same ones
-/// in [`check::Options`].
+/// As [`read_options`], for the shipped packs and a user's own declarations ([`model::declaration::Declarations::add`]). Check
+/// with the same declarations in [`check::Options`].
 pub fn read_options_for(declarations: &Declarations) -> ingest::ReadOptions {
     ingest::ReadOptions { fields: declarations.fields(), ..Default::default() }
 }
 
-/// A rules file that cannot be read, or the mistakes in it, each with its place.
+/// A rules file that cannot be read, or all mistakes in it with their places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RulesFileError(String);
 
-/// The packs with these rules files (`docs/rules-file.md`); what a later one says replaces what an earlier one said. They belong into
-/// [`check::Options`], and [`read_options_for`] them evidence is read.
+/// The shipped packs with these rules files (`docs/rules-file.md`). A later file overrides an earlier one. Pass the result to
+/// [`check::Options`] and to [`read_options_for`].
 ///
 /// # Errors
-/// Where one cannot be read, or has mistakes: all of them are told.
+/// If a file cannot be read or has mistakes, with all of them.
 pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, RulesFileError> {
     let mut all = Declarations::shipped().clone();
     for path in paths {
@@ -122,7 +121,7 @@ pub fn judge(history: &history::History, options: &Options) -> check::Judgement 
     judgement
 }
 
-/// The pages with examples in Rust: the examples are tests.
+/// Pages whose Rust examples are tests.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../docs/linearizability.md")]

@@ -167,7 +167,7 @@ fn show_tells_what_was_understood_of_a_report_of_etcd() {
         "read        0 answered  0 refused  1 unknown",
         "1  context deadline exceeded",
         "Revisions: 2 to 2",
-        "without a hole through 2",
+        "complete through 2",
         "Watches: 1 with 1 event",
         "every key  1  1 event",
         "through 2",

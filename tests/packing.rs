@@ -150,7 +150,7 @@ fn packing_overwrites_no_evidence_and_what_is_packed_cannot_be_read_otherwise() 
     for said in [["--domain", "apps/deployments=own"], ["--source", "x.rgh:server=a"], ["--format", "*:audit"]] {
         let refused = run(&["check", &packed, said[0], said[1]]);
         assert_eq!(refused.status.code(), Some(2), "{said:?}");
-        assert!(err(&refused).contains("said to `retrograde pack`"), "{}", err(&refused));
+        assert!(err(&refused).contains("to `retrograde pack`"), "{}", err(&refused));
     }
     // Nothing is left beside it.
     assert_eq!(fs::read_dir(&to.0).unwrap().count(), 1);
@@ -258,13 +258,13 @@ fn a_container_beside_the_evidence_it_was_packed_from_counts_once_and_what_was_s
     );
     let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
     assert_eq!((histories, &found), (1, &alone.1));
-    assert!(report.contains("incident.rgh: a container of evidence that is here itself"), "{report}");
+    assert!(report.contains("incident.rgh: a container of evidence that was given too"), "{report}");
     // Without the files it is the evidence; with some of them as well, and it is read instead.
     let away = Folder::new("beside-away");
     fs::rename(folder.0.join("audit-A.log"), away.0.join("audit-A.log")).unwrap();
     let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
     assert_eq!((histories, &found), (1, &alone.1));
-    assert!(report.contains("evidence that a container beside it holds: the container was read"), "{report}");
+    assert!(report.contains("evidence that a given container holds: the container was read"), "{report}");
     // A file that is another one by now is evidence of its own, and the rest of the container counts twice.
     let mut changed = fs::read_to_string(away.0.join("audit-A.log")).unwrap();
     changed.push_str("{\"kind\":\"Event\",\"stage\":\"Panic\",\"auditID\":\"x\"}\n");
@@ -272,7 +272,7 @@ fn a_container_beside_the_evidence_it_was_packed_from_counts_once_and_what_was_s
     let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
     assert_eq!(histories, 2, "{report}");
     assert!(found.len() > alone.1.len());
-    assert!(report.contains("it counts twice, pack all of it together"), "{report}");
+    assert!(report.contains("it counts twice: pack all evidence into one container"), "{report}");
 }
 
 #[test]

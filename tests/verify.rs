@@ -81,8 +81,8 @@ fn an_order_that_was_tampered_with_is_found_out() {
     };
     assert_eq!(order(|order| order).0, Some(0));
     for (change, said) in [
-        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "does not happen"),
-        (|order| order.into_iter().rev().collect(), "cannot be answered as it was"),
+        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "is not in the order"),
+        (|order| order.into_iter().rev().collect(), "cannot have the recorded answer"),
         (|order| [&order[..], &order[..1]].concat(), "twice"),
         (|_| vec!["4000000"], "there is no call"),
         (|_| vec!["-1"], "no number"),
@@ -124,7 +124,7 @@ fn a_core_that_was_tampered_with_is_found_out() {
 fn facts_of_a_cluster_are_looked_up_where_the_report_says_they_stand() {
     let saved = Saved::check("facts", INCIDENT);
     let (code, text) = saved.verify(INCIDENT);
-    assert!(code == Some(0) && text.contains("facts stand where the report says"), "{text}");
+    assert!(code == Some(0) && text.contains("facts are where the report says"), "{text}");
     let fact = |change: fn(&mut Value)| {
         saved.forged(INCIDENT, |history| {
             for fact in history["findings"][0]["occurrences"][0]["facts"].as_array_mut().unwrap() {
@@ -189,12 +189,12 @@ fn reports_of_etcd_are_confirmed_by_their_order_or_by_their_facts() {
             let document: Value = serde_json::from_str(&std::fs::read_to_string(&saved.0).unwrap()).unwrap();
             let verdict = document["verdict"].as_str().unwrap();
             let (code, text) = saved.verify(&evidence);
-            // Entries of a member's log confirm what rests on them. They stand where the report says.
+            // Facts that rest on a member's log are only found, not compared.
             let by_log = rests_on_a_log(&document, &rule);
             let said = match verdict {
                 "holds" => "gives every answer and every delivery",
                 "violated" if DEFINITE.contains(&rule.as_str()) && !by_log => "contradict each other by the definition",
-                _ => "stand",
+                _ => "where the report says",
             };
             orders += usize::from(verdict == "holds");
             let expected = if verdict == "unknown" { 3 } else { 0 };
@@ -217,11 +217,11 @@ fn an_order_of_a_report_of_etcd_that_was_tampered_with_is_found_out() {
     };
     assert_eq!(order(|order| order).0, Some(0));
     for (change, said) in [
-        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "it does not happen"),
-        (|order| order.into_iter().rev().collect(), "cannot be answered as it was"),
-        (|order| [&order[..2], &[order[3], order[2]][..]].concat(), "happens before"),
-        (|order| [&order[..], &order[..1]].concat(), "happens twice"),
-        (|order| [&order[..], &["expired:7"][..]].concat(), "without a trace"),
+        ((|order| order[..order.len() - 1].to_vec()) as fn(Vec<&str>) -> Vec<&str>, "is not in the order"),
+        (|order| order.into_iter().rev().collect(), "cannot have the recorded answer"),
+        (|order| [&order[..2], &[order[3], order[2]][..]].concat(), "is before"),
+        (|order| [&order[..], &order[..1]].concat(), "is in the order twice"),
+        (|order| [&order[..], &["expired:7"][..]].concat(), "without a removed key"),
         (|_| vec!["4000000"], "there is no operation"),
         (|_| vec!["expired:"], "no number"),
     ] {

@@ -1,4 +1,4 @@
-//! The arguments as typed.
+//! The command line's arguments, as typed. The doc comments are the help texts, which snapshots pin.
 
 use super::value;
 use crate::check::RULES;
@@ -10,11 +10,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Checks recorded etcd and Kubernetes histories: did each client see a history that etcd's total order can explain?
+/// Checks recorded etcd and Kubernetes histories: does etcd's total order explain what each client saw?
 #[derive(Debug, Parser)]
 #[command(name = "retrograde", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// When to write colours; NO_COLOR is honoured.
@@ -28,35 +28,36 @@ pub enum Command {
     /// Check evidence; the human report goes to standard output.
     #[command(after_help = EXIT_CODES)]
     Check(Check),
-    /// What each rule proves, needs and cannot see.
+    /// Explain what each rule proves, needs and cannot see.
     Rules(Rules),
-    /// What was understood of the evidence: inputs, domains, clients, coverage.
+    /// Show the contents of the evidence: inputs, domains, clients, coverage.
     Show(Show),
-    /// One request in full: was this read stale, and whose fault was it?
+    /// Explain one request: was this read stale, and whose fault was it?
     Explain(Explain),
-    /// Read and join evidence once, into one small file that every command reads instead of it.
+    /// Read and join evidence into one small file, which every command accepts instead of the evidence.
     #[command(after_help = PACKED)]
     Pack(Pack),
-    /// Hold a saved report (of `check --json`) against the evidence, without the engine that made it.
+    /// Verify a saved report (of `check --json`) against the evidence, without the engine that made it.
     #[command(after_help = VERIFY_EXIT_CODES)]
     Verify(Verify),
-    /// Completions for a shell, on standard output.
+    /// Print completions for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// The manual page, on standard output.
+    /// Print the manual page.
     Man,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no report could be made.";
 
-const PACKED: &str = "What the evidence does not say about itself (--source, --format, --domain) is said here: the file keeps it. With --rules, say it here and when checking. Lines of \
-                      the evidence are not copied; they are looked for where they were, or beside the file. \
+const PACKED: &str = "The file keeps --source, --format and --domain, so give them here. Give --rules here and to every check. Lines of \
+                      the evidence are not copied; they are read again from their old path, or from beside the file. \
                       Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
-const VERIFY_EXIT_CODES: &str = "Exit codes: 0 all of it is confirmed, 1 something in it is wrong, 3 something is not confirmed, 2 it is no report.";
+const VERIFY_EXIT_CODES: &str =
+    "Exit codes: 0 every claim is confirmed, 1 a claim is wrong, 3 a claim is not confirmed, 2 the file is no report.";
 
-/// When colours are written.
+/// When to write colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -67,7 +68,7 @@ pub enum Color {
     Never,
 }
 
-/// What `--fail-on` names.
+/// The threshold of `--fail-on`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     /// Only violations.
@@ -78,48 +79,48 @@ pub enum FailOn {
     Hazard,
 }
 
-/// What is read, and what the evidence does not say about itself.
+/// The evidence, and declarations about it.
 #[derive(Debug, Args)]
 pub struct Evidence {
-    /// Files and directories; `-` is standard input. Formats are detected, gzip and zstd are unpacked; containers that
-    /// `retrograde pack` wrote are evidence too.
+    /// Files and directories; `-` is standard input. Formats are detected; gzip and zstd are unpacked. Containers of `retrograde
+    /// pack` are evidence too.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Say what a file does not: GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME (repeatable). GLOB is matched against the
-    /// end of the path. Times of files with one clock compare freely. Each cluster is judged by itself.
+    /// Declare the source of files: GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME (repeatable). GLOB is matched against
+    /// the end of the path. Times of files with one clock compare freely. Each cluster is checked by itself.
     #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
     pub source: Vec<SourceRule>,
     /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch, edn, jepsen-log, operations.
     #[arg(long, value_name = "GLOB:NAME", value_parser = value::format)]
     pub format: Vec<(String, Format)>,
-    /// Resources that count revisions by themselves (repeatable).
+    /// Declare resources with a revision counter of their own (repeatable).
     #[arg(long, value_name = "GROUP/RESOURCE=NAME", value_parser = value::domain)]
     pub domain: Vec<(String, String, String)>,
-    /// What the calls of operation logs are of, where neither the log nor its functions say it: register, cas-register,
-    /// multi-register, kv, list-append, mutex, queue, unordered-queue, set, counter, pool.
+    /// The model of operation logs, if neither the log nor its functions name it: register, cas-register, multi-register, kv,
+    /// list-append, mutex, queue, unordered-queue, set, counter, pool.
     #[arg(long, value_name = "NAME", value_parser = models(), hide_possible_values = true)]
     pub model: Option<String>,
-    /// A rules file: what the fields of your objects mean, and what must be true of them (repeatable; docs/rules-file.md).
+    /// A rules file: the meaning of your objects' fields, and conditions on them (repeatable; docs/rules-file.md).
     #[arg(long, value_name = "FILE")]
     pub rules: Vec<PathBuf>,
-    /// Users whose name contains this are one process each, whatever the evidence says of restarts (repeatable).
+    /// Treat each user whose name contains PATTERN as one process, whatever the evidence says of restarts (repeatable).
     #[arg(long, value_name = "PATTERN")]
     pub same_process: Vec<String>,
-    /// No two clocks differ by more than this.
+    /// The largest difference between any two clocks.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub clock_skew: Option<Duration>,
-    /// Threads; by default one a core.
+    /// Number of threads; by default one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What the process may hold, such as 4GiB; by default three quarters of the memory that the system or the control group has.
-    /// Where more is needed, the verdict is unknown; a line that does not fit is a problem.
+    /// Memory limit, such as 4GiB; by default three quarters of the memory of the system or the control group. If more is needed,
+    /// the verdict is unknown; a line that does not fit is a problem.
     #[arg(long, value_name = "SIZE", value_parser = value::memory)]
     pub memory: Option<u64>,
-    /// Keep what was read, and do not read it again while no file changed: in $RETROGRADE_CACHE_DIR, or retrograde/ in the
-    /// system's folder for caches (the last 32 are kept).
+    /// Keep the evidence in parsed form, and reuse it while no file changes. The cache is $RETROGRADE_CACHE_DIR, or retrograde/
+    /// in the system's cache folder; the last 32 entries are kept.
     #[arg(long)]
     pub cache: bool,
-    /// List everything instead of the first of many.
+    /// List everything instead of the first items.
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -130,33 +131,33 @@ pub struct Check {
     /// The evidence.
     #[command(flatten)]
     pub evidence: Evidence,
-    /// JSON on standard output instead of the human report, or into FILE beside it.
+    /// Write JSON to standard output instead of the human report, or to FILE beside it.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// Write a report of a kind (human, json, html, markdown, junit, sarif, dot, perfetto) into a file, `-` for standard output
+    /// Write a report of a kind (human, json, html, markdown, junit, sarif, dot, perfetto) to a file, `-` for standard output
     /// (repeatable).
     #[arg(long, value_name = "KIND=FILE", value_parser = value::report)]
     pub report: Vec<(report::Format, PathBuf)>,
-    /// Only these rules; `retrograde rules` lists them.
+    /// Check only these rules; `retrograde rules` lists them.
     #[arg(long, alias = "rule", value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
     pub only: Vec<String>,
-    /// Not these rules.
+    /// Do not check these rules.
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = slugs(), hide_possible_values = true)]
     pub skip: Vec<String>,
     /// The least grave kind of finding that makes the exit code 1.
     #[arg(long, value_enum, default_value_t = FailOn::Violation, value_name = "KIND")]
     pub fail_on: FailOn,
-    /// Take everybody to have seen the end of an object this long after it: who reports on it later is a ghost actor, whether or
-    /// not the evidence shows that they saw it.
+    /// Presume that every client has seen the end of an object this long after it. A later report on the object is then a ghost
+    /// actor, whether or not the evidence shows that the client saw the end.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub grace: Option<Duration>,
-    /// Findings of this report (JSON) are known: only others fail. Those of one rule, client and object are one.
+    /// A report (JSON) with known findings, so that only others fail. Findings of one rule, client and object count as one.
     #[arg(long, value_name = "REPORT.json")]
     pub baseline: Option<PathBuf>,
-    /// Only findings of clients whose user name contains this. All evidence counts for the order of writes.
+    /// Only findings of clients whose user name contains CLIENT. All evidence still counts for the order of writes.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
-    /// Only findings about objects of this namespace.
+    /// Only findings about objects in this namespace.
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Only findings that end at this time or later (RFC 3339).
@@ -165,16 +166,16 @@ pub struct Check {
     /// Only findings that begin at this time or earlier.
     #[arg(long, value_name = "TIME", value_parser = value::time)]
     pub until: Option<Time>,
-    /// No human report: the exit code says the verdict.
+    /// Write no human report; the exit code gives the verdict.
     #[arg(long, short)]
     pub quiet: bool,
-    /// Say on standard error how long reading, judging and writing took.
+    /// Write to standard error how long reading, judging and writing took.
     #[arg(long)]
     pub timings: bool,
     /// Keep in the JSON also the order that explains an operation log which holds, for `retrograde verify`.
     #[arg(long)]
     pub proofs: bool,
-    /// End after this time, such as 60s, with what is known by then; what was not decided is unknown. Ctrl-C does the same.
+    /// Stop after this time, such as 60s, and report what is known; undecided rules are unknown. Ctrl-C does the same.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub time_budget: Option<Duration>,
 }
@@ -193,7 +194,7 @@ pub struct Verify {
 /// `retrograde rules`.
 #[derive(Debug, Args)]
 pub struct Rules {
-    /// The rule whose page is shown.
+    /// The rule to explain.
     #[arg(value_parser = slugs(), hide_possible_values = true)]
     pub rule: Option<String>,
 }
@@ -204,10 +205,10 @@ pub struct Show {
     /// The evidence.
     #[command(flatten)]
     pub evidence: Evidence,
-    /// Every version and every record of one key, such as 'pods default/web-0' or web-0.
+    /// Show every version and every record of one key, such as 'pods default/web-0' or web-0.
     #[arg(long, value_name = "KEY", conflicts_with = "around")]
     pub key: Option<String>,
-    /// The records nearest to a revision.
+    /// Show the records nearest to a revision.
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub around: Option<crate::history::Revision>,
 }
@@ -218,13 +219,13 @@ pub struct Explain {
     /// The evidence.
     #[command(flatten)]
     pub evidence: Evidence,
-    /// The request of an audit id.
+    /// The request with this audit id.
     #[arg(long, value_name = "ID")]
     pub audit_id: Option<String>,
-    /// Requests by clients whose user name or process life contains this.
+    /// Requests of clients whose user name or incarnation contains this.
     #[arg(long, value_name = "CLIENT", required_unless_present = "audit_id")]
     pub client: Option<String>,
-    /// Requests about a key or with it in the answer, such as 'pods default/web-0' or web-0.
+    /// Requests for a key or with it in the answer, such as 'pods default/web-0' or web-0.
     #[arg(long, value_name = "KEY", required_unless_present = "audit_id")]
     pub key: Option<String>,
 }
@@ -235,12 +236,12 @@ pub struct Pack {
     /// The evidence.
     #[command(flatten)]
     pub evidence: Evidence,
-    /// The file that is written; by custom it ends with .rgh.
+    /// The file to write; its name ends with .rgh by convention.
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
 }
 
-/// The slugs of all rules: clap refuses others and suggests the nearest.
+/// The slugs of all rules. Clap refuses other values and suggests the nearest one.
 fn slugs() -> PossibleValuesParser {
     PossibleValuesParser::new(RULES.iter().map(|rule| rule.slug))
 }

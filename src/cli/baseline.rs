@@ -1,4 +1,4 @@
-//! Findings that are known already: only others fail a build.
+//! Known findings, so that only new ones fail a build.
 
 use super::saved_report;
 use crate::check::Finding;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The findings of an earlier report. Revisions, times and lines differ in every recording, so what identifies a finding is its rule,
-/// its client and its object.
+/// The findings of an earlier report. Revisions, times and lines differ in every recording, so a finding is identified by its
+/// rule, client and object.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     known: HashSet<Known>,
@@ -35,7 +35,7 @@ struct Entry {
 }
 
 impl Baseline {
-    /// Reads a report of `--json`.
+    /// Reads a report of `check --json`.
     pub fn read(path: &Path) -> anyhow::Result<Baseline> {
         let document: Document = saved_report("the baseline", path)?;
         let entries = document.histories.into_iter().flat_map(|part| part.findings);
@@ -43,14 +43,14 @@ impl Baseline {
         Ok(Baseline { known: known.collect() })
     }
 
-    /// Whether a finding is in it.
+    /// Whether a finding is known.
     pub fn has(&self, history: &History, finding: &Finding) -> bool {
         let client = if finding.client.is_some() { history.name(history.clients[finding.client.index()]) } else { "" };
         let key = if finding.key.is_some() { history.key_name(finding.key) } else { String::new() };
         self.known.contains(&(finding.rule.to_owned(), client.to_owned(), key))
     }
 
-    /// How many findings of a report are known, and how many are not.
+    /// Numbers of known and of new findings in a report.
     pub fn count(&self, report: &Report<'_>) -> (usize, usize) {
         let all =
             report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part.history, f)));

@@ -1,9 +1,9 @@
-//! `--cache`: what was read once is not read again while it is unchanged.
+//! `--cache`: keeps parsed evidence in containers and reuses it while the files are unchanged.
 //!
-//! A container in the cache answers one question, written out: this program, these files in this order with what is said of them, each with
-//! its path, size, times and a digest of 64 places of its content (all of it up to 1 MiB), and the options that decide what is read. It
-//! is used only where its question is this one, letter by letter. The cache is never needed: what is wrong with it is a warning, and
-//! the evidence is read.
+//! A container stores the request that it answers, as text: this program, the files in order with their declarations, and the
+//! options that decide what is read. Each file has its path, size, times and a digest of 64 places of its content (all of it up
+//! to 1 MiB). A container is used only for exactly the same text. The cache is optional: its errors are warnings, and the
+//! evidence is read instead.
 
 use super::console::tell;
 use super::container_file;
@@ -21,10 +21,10 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How many containers are kept; the ones that were used last.
+/// Number of containers to keep, by last use.
 const KEPT: usize = 32;
 
-/// The place of one answer.
+/// The place of one container.
 #[derive(Debug)]
 pub struct Cache {
     question: String,
@@ -32,8 +32,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The place for an input, whose files are identified from then on. `None`, with the reason on standard error, where there can be
-    /// none.
+    /// The place for an input. Identifies the input's files. `None`, with the reason on standard error, if there can be no place.
     pub fn of(input: &mut Input) -> Option<Cache> {
         ingest::identify(&mut input.files);
         let found = question(input).and_then(|question| {
@@ -47,7 +46,7 @@ impl Cache {
         found.map_err(|error| tell(format_args!("warning: --cache is not used: {error:#}"))).ok()
     }
 
-    /// The histories, where they were kept.
+    /// The kept histories, if there are any.
     pub fn find(&self, input: &Input) -> Option<Vec<History>> {
         let file = match open_own(&self.path) {
             Ok(file) => file,
@@ -59,7 +58,7 @@ impl Cache {
         };
         match snapshot::read(&mut BufReader::new(&file), &input.read.fields, None) {
             Ok(unpacked) if unpacked.request == self.question => {
-                // What was used last is kept longest.
+                // The modification time orders containers by last use.
                 file.set_modified(SystemTime::now()).ok();
                 Some(unpacked.histories)
             }
@@ -71,7 +70,7 @@ impl Cache {
         }
     }
 
-    /// Keeps histories, unless a file changed while it was read.
+    /// Keeps histories, unless a file changed during reading.
     pub fn keep(&self, input: &Input, histories: &[History]) {
         if let Err(error) = self.try_to_keep(input, histories) {
             tell(format_args!("warning: --cache could not keep what was read: {error:#}"));
@@ -80,7 +79,7 @@ impl Cache {
 
     fn try_to_keep(&self, input: &Input, histories: &[History]) -> anyhow::Result<()> {
         if let Some(file) = container_file::changed(histories).first() {
-            return Err(anyhow!("{} changed meanwhile", file.shown));
+            return Err(anyhow!("{} changed during reading", file.shown));
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));
         make_private(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -94,10 +93,10 @@ impl Cache {
     }
 }
 
-/// Everything that decides what is read.
+/// The request text: everything that decides what is read.
 fn question(input: &Input) -> anyhow::Result<String> {
     let mut question = format!("retrograde {}\n", env!("CARGO_PKG_VERSION"));
-    // A build that reads otherwise is another program.
+    // A rebuilt program may read differently, so it counts as another program.
     let program = std::env::current_exe().context("this program")?;
     writeln!(question, "{}", outside(&program)?)?;
     writeln!(question, "{} {}", input.read.block_bytes, input.read.max_line_bytes)?;
@@ -106,7 +105,7 @@ fn question(input: &Input) -> anyhow::Result<String> {
     for file in &input.files {
         let identity = file.identity;
         if identity.is_none() && !file.beginning.is_passed_over() {
-            return Err(anyhow!("{} can be read once only", file.shown));
+            return Err(anyhow!("{} can be read only once", file.shown));
         }
         if opener.is_container(file) {
             return Err(anyhow!("{} is packed already", file.shown));
@@ -117,21 +116,21 @@ fn question(input: &Input) -> anyhow::Result<String> {
     Ok(question)
 }
 
-/// A file from outside: where it is, and what the system says of it.
+/// An input file: its path and file system metadata.
 fn outside(path: &Path) -> anyhow::Result<String> {
     let context = || path.display().to_string();
     let (real, data) = (path.canonicalize().with_context(context)?, path.metadata().with_context(context)?);
     let text = format!("{real:?} {} {:?}", data.len(), data.modified().ok());
     #[cfg(unix)]
     let text = {
-        // Nobody can set the time of the last change of any kind.
+        // No program can set this time (of any change to the inode).
         use std::os::unix::fs::MetadataExt;
         format!("{text} {} {} {}.{:09}", data.dev(), data.ino(), data.ctime(), data.ctime_nsec())
     };
     Ok(text)
 }
 
-/// Where containers lie: `RETROGRADE_CACHE_DIR`, or what the system has for caches.
+/// The folder of containers: `RETROGRADE_CACHE_DIR`, or one in the system's cache folder.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute = |name: &str| set(name).filter(|path| path.is_absolute());
@@ -141,8 +140,7 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|path| path.join(".cache").join("retrograde")))
 }
 
-/// Opens a container that only this user can have written, whatever else stands at its place: no symbolic link is followed, and no pipe
-/// is waited for.
+/// Opens a container only if no other user can have written it. Follows no symbolic link and waits for no pipe.
 #[cfg(unix)]
 fn open_own(path: &Path) -> io::Result<File> {
     use rustix::fs::OFlags;
@@ -152,7 +150,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let data = file.metadata()?;
     let writable_by_others = data.mode() & 0o022 != 0;
     if !data.is_file() || data.uid() != rustix::process::geteuid().as_raw() || writable_by_others {
-        return Err(io::Error::other("it is no file that only its owner, who runs this, can have written"));
+        return Err(io::Error::other("it is not a file that only the present user can have written"));
     }
     Ok(file)
 }
@@ -162,7 +160,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Makes a folder that is its owner's: containers hold names out of the evidence.
+/// Makes a private folder, since containers hold names from the evidence.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -171,7 +169,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Removes all containers but the last ones.
+/// Removes all containers but the `kept` last used ones.
 fn remove_old(folder: &Path, kept: usize) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let ours = entries.filter(|path| {
@@ -200,7 +198,7 @@ mod tests {
         };
         assert_eq!(folder(&[("RETROGRADE_CACHE_DIR", "c"), ("HOME", "/h")]), Some("c".into()));
         assert_eq!(folder(&[("RETROGRADE_CACHE_DIR", ""), ("HOME", "/h")]), Some("/h/.cache/retrograde".into()));
-        // The specification of base directories has relative ones ignored.
+        // The XDG base directory specification ignores relative paths.
         assert_eq!(folder(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]), Some("/h/.cache/retrograde".into()));
         assert_eq!(folder(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some("/x/retrograde".into()));
         assert_eq!(folder(&[]), None);

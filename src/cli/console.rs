@@ -1,18 +1,18 @@
-//! Standard error and standard output, whose readers may be gone: what a run comes to does not depend on who listens.
+//! Standard error and standard output. The result of a run does not depend on whether their readers still exist.
 
 use crate::explain::terminal_text::visible;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Says something on standard error, where anybody can hear it. What it names may come from a file system or out of the evidence.
+/// Writes to standard error and ignores errors. Names from file systems or evidence are escaped.
 pub fn tell(text: impl Display) {
-    // Mistakes in rules files are shown in their lines.
+    // Lines are escaped one by one, since mistakes in rules files are shown with their lines.
     let lines: Vec<_> = text.to_string().lines().map(|line| visible(line).to_string()).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
-/// Standard output, or another pipe. Once its reader is gone (`retrograde check … | head`), what is written is thrown away: the reader
-/// has read enough, and the exit code still tells the verdict.
+/// Standard output, or another pipe. After the reader has gone (`retrograde check … | head`) further output is discarded, and the
+/// exit code still gives the verdict.
 #[derive(Debug)]
 pub struct UntilClosed<W>(pub W);
 

@@ -1,4 +1,4 @@
-//! Writes histories into a file, for `retrograde pack` and for `--cache`.
+//! Writes histories to a container file, for `retrograde pack` and `--cache`.
 
 use crate::history::History;
 use crate::history::snapshot::{self, Packing};
@@ -7,13 +7,13 @@ use anyhow::Context;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 
-/// Inputs that are no longer what they were before they were read.
+/// Inputs that changed since they were identified, before reading.
 pub fn changed(histories: &[History]) -> Vec<&InputFile> {
     let inputs = histories.iter().flat_map(|history| &history.inputs);
     inputs.filter(|input| !input.gone && input.identity.is_some_and(|known| !known.is_at(&input.path))).collect()
 }
 
-/// Writes a container and reads it back. Returns its length.
+/// Writes a container and reads it back as a check. Returns its length in bytes.
 pub fn write(file: &mut File, histories: &[History], packing: &Packing<'_>) -> anyhow::Result<u64> {
     let mut out =
         snapshot::write(BufWriter::new(&mut *file), histories, packing).context("the container cannot be written")?;

@@ -1,4 +1,4 @@
-//! The one table of exit codes.
+//! The table of exit codes.
 
 use super::baseline::Baseline;
 use crate::check::judgement::lost_input;
@@ -6,21 +6,21 @@ use crate::check::{Kind, Verdict};
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: every obligation that was met is kept (or the command was no check).
+    /// 0: every checked obligation holds (or the command is not a check).
     Holds,
-    /// 1: a violation was proved, or a finding that `--fail-on` names.
+    /// 1: a violation was proved, or a finding at least as grave as `--fail-on`.
     Violated,
-    /// 2: no report could be made: usage, no such path, output not writable.
+    /// 2: no report could be made, because of a usage error, a missing path, or an output that is not writable.
     NoReport,
-    /// 3: not decided. Never success.
+    /// 3: undecided, which is never success.
     Unknown,
 }
 
 impl Exit {
-    /// The code.
+    /// The exit code of the process.
     pub fn code(self) -> u8 {
         match self {
             Exit::Holds => 0,
@@ -30,7 +30,7 @@ impl Exit {
         }
     }
 
-    /// The end of a check: `fail_on` is the least grave kind of finding that counts as a failure, and what the baseline has does
+    /// The result of a check. `fail_on` is the least grave kind of finding that counts as a failure. Findings in the baseline do
     /// not count.
     pub fn of(report: &Report<'_>, fail_on: Kind, baseline: Option<&Baseline>) -> Exit {
         let Some(baseline) = baseline else { return Exit::table(&report.verdict(), report.gravest(), fail_on) };
@@ -57,7 +57,7 @@ impl Exit {
     }
 }
 
-/// The verdict where every violation and suspect is known: unknown where something is open that no finding is about.
+/// The verdict if all violations and suspects are known: unknown if anything without a finding is open.
 fn beside_findings(report: &Report<'_>) -> Verdict {
     for part in &report.histories {
         let open = part.judgement.rules.iter().find_map(|rule| rule.open.clone());

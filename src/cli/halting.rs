@@ -1,5 +1,6 @@
-//! Runs that end early: a signal (Ctrl-C, SIGTERM), the time budget, the memory limit. A check then says what it knows, and the rest is
-//! unknown; other commands have nothing to say. Either way the process ends within a second, whatever its threads are at.
+//! Ends runs early: by signal (Ctrl-C, SIGTERM), time budget or memory limit. A check then reports what it knows and counts the
+//! rest as unknown; other commands report nothing. In both cases the process ends within a second, whatever its threads are
+//! doing.
 
 use super::console::tell;
 use super::exit::Exit;
@@ -12,27 +13,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sysinfo::{MemoryRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// How long a run that is halted may go on to write what it knows. With what ends before it, that is less than the second which
-/// `--time-budget` promises.
+/// Time for a halted run to write what it knows. With the steps before, it stays below the second that `--time-budget` promises.
 const TO_WRITE: Duration = Duration::from_millis(750);
 
-/// How often the limits are looked at. In this time a thread fills about 50 MB.
+/// Interval between checks of the limits. In this time a thread allocates about 50 MB.
 const TICK: Duration = Duration::from_millis(10);
 
 static HALT: Halt = Halt::new();
 static REPORTS: AtomicBool = AtomicBool::new(false);
 static VERDICT: OnceLock<String> = OnceLock::new();
 
-/// What ends a run.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// When it ends.
+    /// End of the time budget.
     pub deadline: Option<Instant>,
-    /// Bytes that the process may hold.
+    /// Memory limit in bytes.
     pub memory: u64,
 }
 
-/// Takes the signals from here on. Without a handler they end the process, as they always did.
+/// Handles signals from here on. Without a handler they end the process at once.
 pub fn take_signals() {
     handle(|| {
         if !REPORTS.load(Ordering::Relaxed) || !HALT.set("interrupted") {
@@ -41,29 +41,29 @@ pub fn take_signals() {
     });
 }
 
-/// From here on whoever halts the run has a report of what is known by then; a second signal ends the process at once.
+/// Declares that a halt from here on yields a report of what is known. A second signal ends the process at once.
 pub fn report_from_here() {
     REPORTS.store(true, Ordering::Relaxed);
 }
 
-/// Notes the verdict, which is told where there is no time left to write a report.
+/// Stores the verdict, for a message if no time is left to write a report.
 pub fn decided(verdict: &str) {
     let _ = VERDICT.set(verdict.to_owned());
 }
 
-/// What is set when the run is halted.
+/// The flag that is set when the run is halted.
 pub fn halt() -> &'static Halt {
     &HALT
 }
 
-/// Keeps a thread from going on when the run is halted: what it reads and holds would be of no use.
+/// Blocks the calling thread forever after a halt, since its further work would be wasted.
 pub fn pause_if_halted() {
     while HALT.why().is_some() {
         std::thread::park();
     }
 }
 
-/// Watches over the limits until the process ends.
+/// Enforces the limits in a thread until the process ends.
 pub fn keep(limits: Limits) {
     std::thread::spawn(move || {
         let mut held = Held::default();
@@ -83,7 +83,7 @@ pub fn keep(limits: Limits) {
             }
             let Some(why) = HALT.why() else { continue };
             let since = since.get_or_insert_with(Instant::now);
-            // A tenth more than the limit is too much, however short the time was.
+            // A margin above the limit is tolerated while reports are written, but not more.
             if since.elapsed() > TO_WRITE || held > limits.memory + limits.memory / 12 {
                 end(why);
             }
@@ -91,7 +91,7 @@ pub fn keep(limits: Limits) {
     });
 }
 
-/// Ends the process without a report, or before all of them are written.
+/// Ends the process without a report, or before all reports are written.
 fn end(why: &str) -> ! {
     output::abandon();
     match VERDICT.get() {
@@ -101,15 +101,14 @@ fn end(why: &str) -> ! {
     std::process::exit(Exit::NoReport.code().into());
 }
 
-/// Ends the process of a run that was halted, with its reports written: other threads may still be at work.
+/// Ends the process of a halted run after its reports were written, while other threads may still run.
 pub fn end_with(exit: anyhow::Result<Exit>) -> ! {
-    // They may be writing the cache.
+    // Other threads may be writing the cache.
     output::abandon();
     std::process::exit(super::told(exit).code().into());
 }
 
-/// What a run may hold that names no limit: three quarters of the memory that the system has, or the control group of the process, if
-/// that is less.
+/// The default memory limit: three quarters of the memory of the system, or of the process's control group if that is less.
 pub fn default_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
@@ -117,7 +116,7 @@ pub fn default_memory() -> u64 {
     own.fold(system.total_memory(), u64::min) / 4 * 3
 }
 
-/// The limits of the control group that the process is in and of those around it (Linux, version 2). `sysinfo` looks at the outermost.
+/// The limits of the process's control group and its ancestors (Linux, version 2). `sysinfo` reads the outermost one only.
 fn own_groups() -> Vec<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let Some(own) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return Vec::new() };
@@ -128,7 +127,7 @@ fn own_groups() -> Vec<u64> {
     std::path::Path::new(own).ancestors().filter_map(limit).collect()
 }
 
-/// Bytes of memory that the process holds.
+/// Measures the memory of the process.
 struct Held {
     system: System,
     process: Option<Pid>,
@@ -141,7 +140,7 @@ impl Default for Held {
 }
 
 impl Held {
-    /// As of now; zero where the system does not tell.
+    /// Bytes held now; zero if the system does not report it.
     fn now(&mut self) -> u64 {
         let Some(id) = self.process else { return 0 };
         let only = ProcessRefreshKind::nothing().with_memory().without_tasks();
@@ -155,7 +154,7 @@ pub fn held() -> u64 {
     Held::default().now()
 }
 
-/// SIGHUP is left alone: `nohup` has it ignored.
+/// Handles SIGINT and SIGTERM. SIGHUP is left alone, since `nohup` ignores it.
 #[cfg(unix)]
 fn handle(act: impl Fn() + Send + 'static) {
     use signal_hook::consts::{SIGINT, SIGTERM};

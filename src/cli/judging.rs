@@ -1,4 +1,4 @@
-//! A check at work beside the thread that waits for it: wherever it is when it is halted, what it knows by then is reported.
+//! Runs a check in one thread while another waits for it. A halt at any point yields a report of what is known by then.
 
 use super::exit::Exit;
 use super::halting;
@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Histories that share a memory limit: more than this do not run at the same time.
+/// Most histories that run concurrently, since they share a memory limit.
 const AT_A_TIME: usize = 64;
 
-/// What a thread may put on its stack: as much as the first thread of a process has on most systems.
+/// Stack size of a thread: that of the main thread on most systems.
 const STACK: usize = 8 << 20;
 
-/// How often the waiting thread looks whether the run is halted.
+/// Interval at which the waiting thread checks for a halt.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long the rules may take to notice that they are halted: what they know then, they say themselves.
+/// Time for the rules to notice a halt and report what they know themselves.
 const TO_NOTICE: Duration = Duration::from_millis(150);
 
-/// Findings, and occurrences of each, that a run lists which was halted: there is no time to write more of them.
+/// Findings, and occurrences of each, that a halted run lists, since it has no time to write more.
 const LISTED: usize = 500;
 
-/// A check at work. The process ends with it, so it is never given back.
+/// A running check. It lives until the process ends, so it is never freed.
 #[derive(Debug)]
 struct Judging {
     begun: Instant,
@@ -41,7 +41,7 @@ struct Judging {
     read: OnceLock<Duration>,
 }
 
-/// One history at work.
+/// One history in work.
 #[derive(Debug)]
 struct Case {
     history: History,
@@ -49,31 +49,30 @@ struct Case {
     judged: Mutex<Judged>,
 }
 
-/// What is known of a history.
+/// The results for a history so far.
 #[derive(Debug, Default)]
 struct Judged {
     judgement: Option<Arc<Judgement>>,
-    /// Whether the judgement was taken for the report: it is not drawn again.
+    /// Whether the report has taken the judgement, so that it is not drawn again.
     is_reported: bool,
     preventions: Preventions,
 }
 
-/// What a check came to.
+/// The results of a check.
 #[derive(Debug)]
 pub struct Known {
-    /// The judgements with their histories. They stay until the process ends.
+    /// The judgements with their histories, which live until the process ends.
     pub judged: Vec<(&'static History, Judgement)>,
-    /// How long reading took, and reading and judging together.
+    /// Duration of reading, and of reading and judging together.
     pub times: (Duration, Duration),
 }
 
-/// Reads and judges, while another thread waits for what is known at the end, or when the run is halted, and reports it. `begun` is when
-/// the run began.
+/// Reads and judges. Another thread waits for the end or a halt, then calls `report`. `begun` is the start of the run.
 ///
-/// The work stays on the first thread of the process: the system's allocator gives memory back sooner there.
+/// The work stays on the main thread, where the system's allocator returns memory sooner.
 ///
 /// # Errors
-/// Where it cannot begin, and those of `report`.
+/// If the check cannot begin, and the errors of `report`.
 pub fn judge(
     begun: Instant,
     mut input: Input,
@@ -102,19 +101,19 @@ pub fn judge(
     };
     let reporter = thread::Builder::new().stack_size(STACK).spawn(reporting).context("starting a thread")?;
     work.judge(reading::read(&mut input, progress)?, &input, options);
-    // Nobody waits any more where the run is halted.
+    // After a halt the receiver no longer waits.
     let _ = done.send(());
     reporter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Judging {
-    /// Waits for the end of the work, or until the run is halted; whether it is the end.
+    /// Waits for the end of the work or a halt. Returns whether the work ended.
     fn wait(&self, ended: &Receiver<()>) -> bool {
         let mut halted: Option<Instant> = None;
         loop {
             match ended.recv_timeout(TICK) {
                 Ok(()) => return true,
-                // The work failed: its thread ends the process.
+                // The work failed, and its thread ends the process.
                 Err(RecvTimeoutError::Disconnected) => thread::park(),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -130,7 +129,7 @@ impl Judging {
     fn judge(&'static self, histories: Vec<History>, input: &Input, mut options: crate::check::Options) {
         let _ = self.read.set(self.begun.elapsed());
         let share = histories.len().clamp(1, AT_A_TIME) as u64;
-        // What is read already is held.
+        // The evidence in memory counts against the limit.
         let left = input.limits.memory.saturating_sub(halting::held());
         options.memory = Some(usize::try_from(left / share).unwrap_or(usize::MAX));
         let options = self.options.get_or_init(|| Options { order: input.order.clone(), check: options });
@@ -143,7 +142,7 @@ impl Judging {
         self.histories.get().is_some_and(|cases| cases.iter().any(|case| case.rulings.get().is_some()))
     }
 
-    /// What is known by now.
+    /// The results so far.
     fn known(&'static self) -> Known {
         let judged = match (self.histories.get(), self.options.get()) {
             (Some(cases), Some(options)) => cases.iter().map(|case| (&case.history, case.known(options))).collect(),
@@ -153,9 +152,9 @@ impl Judging {
         Known { judged, times: (self.read.get().copied().unwrap_or(all), all) }
     }
 
-    /// The history of evidence that was not read to its end: nothing is said about it.
+    /// A placeholder for evidence that was not read to its end, with an unknown verdict.
     fn unread(&self) -> (&'static History, Judgement) {
-        let why = format!("{} while the evidence was read", halting::halt().why().unwrap_or("something ended it"));
+        let why = format!("{} while the evidence was read", halting::halt().why().unwrap_or("the run was ended"));
         (Box::leak(Box::default()), judgement::undecided(&why))
     }
 }
@@ -174,7 +173,7 @@ impl Case {
         self.judged().preventions = preventions;
     }
 
-    /// Draws the judgement once. `None`: it was reported already.
+    /// Draws the judgement once. `None` if it was reported already.
     fn draw(&self, rulings: &Rulings<'_>) -> Option<Arc<Judgement>> {
         let mut judged = self.judged();
         if judged.judgement.is_none() && !judged.is_reported {
@@ -183,7 +182,7 @@ impl Case {
         judged.judgement.clone()
     }
 
-    /// Takes the judgement for the report. A copy of it is made only where the rules' thread still reads it.
+    /// Takes the judgement for the report. It is copied only if the rules' thread still reads it.
     fn take(&self, rulings: &Rulings<'_>) -> Option<Judgement> {
         let drawn = self.draw(rulings)?;
         let mut judged = self.judged();
@@ -193,8 +192,8 @@ impl Case {
 
     fn known(&self, options: &Options) -> Judgement {
         let Some(mut judgement) = self.rulings.get().and_then(|rulings| self.take(rulings)) else {
-            let why = options.check.halted().unwrap_or("something ended it");
-            return judgement::undecided(&format!("{why} before the order of writes was derived"));
+            let why = options.check.halted().unwrap_or("the run was ended");
+            return judgement::undecided(&format!("{why} before the revision order was derived"));
         };
         std::mem::take(&mut self.judged().preventions).fill(&mut judgement, &options.check);
         if let Some(why) = options.check.halted() {
@@ -208,7 +207,7 @@ impl Case {
     }
 }
 
-/// Leaves of many findings the gravest, and of many occurrences the first.
+/// Keeps the gravest findings, and the first occurrences of each.
 fn shorten(judgement: &mut Judgement, why: &str) {
     let left = judgement.findings.len().saturating_sub(LISTED);
     if left > 0 {

@@ -1,4 +1,4 @@
-//! The command line: arguments as typed, the plan they come to, and running it. Decides nothing about histories.
+//! The command line: parses arguments, makes a plan, and runs it. Decides nothing about histories.
 
 pub(crate) mod args;
 pub(crate) mod baseline;
@@ -31,15 +31,15 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs the command that the process was started with.
+/// Runs the command of the process's arguments.
 pub fn main() -> ExitCode {
-    // Clap's own answers (help, version, usage errors with exit code 2) end the process here.
+    // For help, version and usage errors (exit code 2) clap ends the process here.
     let arguments = Arguments::parse();
     halting::take_signals();
     told(command(arguments)).into()
 }
 
-/// How a run ends that may have failed; then it is told why.
+/// The exit of a run that may have failed. Writes the error to standard error.
 fn told(exit: anyhow::Result<Exit>) -> Exit {
     exit.unwrap_or_else(|error| {
         tell(format_args!("error: {error:#}"));
@@ -47,7 +47,7 @@ fn told(exit: anyhow::Result<Exit>) -> Exit {
     })
 }
 
-/// Reads a report of `check --json`. A user may name evidence by mistake, so no message repeats what the file holds.
+/// Reads a report of `check --json`. The file may be evidence by mistake, so no message repeats its content.
 fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<T> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -71,7 +71,7 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
 
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {
     let look = plan::look(arguments.color, io::stdout().is_terminal());
-    // Not locked: a check writes its reports on another thread.
+    // Not locked, since a check writes its reports on another thread.
     let out = &mut UntilClosed(io::stdout());
     match arguments.command {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),

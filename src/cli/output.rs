@@ -1,4 +1,4 @@
-//! Files that are written: each beside its place until it is whole, and never in the place of something that is still needed.
+//! Output files. A file is written as a hidden draft and renamed when complete, and no file that is still needed is overwritten.
 
 use super::console::UntilClosed;
 use anyhow::{Context, bail};
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 
-/// Symbolic links that are followed one after the other, as many as Linux follows.
+/// Limit on symbolic links in a row, that of Linux.
 const MOST_LINKS: usize = 40;
 
-/// A file, whatever its name: device and inode.
+/// The identity of a file, whatever its path: device and inode.
 #[cfg(unix)]
 pub type Id = (u64, u64);
-/// A file, by the one name that the system gives it.
+/// The identity of a file: its canonical path.
 #[cfg(not(unix))]
 pub type Id = PathBuf;
 
-/// Where an output goes. Making one writes nothing.
+/// The target of an output. Creating it writes nothing.
 #[derive(Debug)]
 pub struct Destination {
-    /// As it was named.
+    /// The path as given.
     path: PathBuf,
-    /// Without symbolic links.
+    /// The path without symbolic links.
     real: PathBuf,
-    /// What is there.
+    /// The existing file, if any.
     id: Option<Id>,
     way: Way,
 }
@@ -33,14 +33,14 @@ pub struct Destination {
 #[derive(Debug)]
 enum Way {
     Stdout,
-    /// By a file that takes the place, and the mode and owner, of what is there.
+    /// A draft replaces the existing file and takes its mode and owner.
     Replace(Option<Metadata>),
-    /// Devices and pipes; and files whose folder or owner allow nothing else.
+    /// The target is overwritten: a device, a pipe, or a file whose folder or owner forbids replacement.
     InPlace(File),
 }
 
 impl Destination {
-    /// A path, `-` for standard output. Refused is what cannot be written, and what must be kept for the reason that `kept` gives.
+    /// A path, `-` for standard output. Fails if it cannot be written, or if `kept` gives a reason to keep the existing file.
     pub fn of(path: &Path, kept: impl FnOnce(&Id) -> Option<&'static str>) -> anyhow::Result<Destination> {
         let cannot = || format!("cannot write {}", path.display());
         let mut to = Destination { path: path.to_owned(), real: PathBuf::new(), id: None, way: Way::Stdout };
@@ -82,7 +82,7 @@ impl Destination {
         matches!(self.way, Way::Stdout)
     }
 
-    /// Whether both are one file.
+    /// Whether both are the same file.
     pub fn is(&self, other: &Destination) -> bool {
         match (&self.id, &other.id) {
             (Some(id), Some(other)) => id == other,
@@ -90,7 +90,7 @@ impl Destination {
         }
     }
 
-    /// Writes text there as it comes, or, into a file, all of it or nothing.
+    /// Writes text to it: to a pipe or device directly, to a file completely or not at all.
     pub fn write(self, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let buffered = |out: &mut dyn Write| {
             let mut out = BufWriter::new(out);
@@ -107,13 +107,13 @@ impl Destination {
         }
     }
 
-    /// Writes a file elsewhere, and puts it there once it is whole.
+    /// Writes a draft, and moves it to the path when complete.
     pub fn write_whole<T>(self, content: impl FnOnce(&mut File) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let cannot = || format!("cannot write {}", self.path.display());
         if let Way::Replace(old) = &self.way {
             let mut draft = Draft::beside(&self.real, old.as_ref()).with_context(cannot)?;
             let made = content(draft.file())?;
-            // A file that is mounted by itself cannot be replaced.
+            // A file that is a mount point cannot be replaced.
             if let Err((error, mut draft)) = draft.put(&self.real) {
                 let file = File::options().write(true).open(&self.real).map_err(|_| error).with_context(cannot)?;
                 copy(draft.file(), file).with_context(|| self.writing())?;
@@ -135,7 +135,7 @@ impl Destination {
     }
 }
 
-/// What a draft is copied to that cannot be renamed.
+/// A target to copy a draft to if it cannot be renamed.
 trait Target: Write {
     fn empty(&mut self) -> io::Result<()>;
 }
@@ -163,14 +163,14 @@ fn is_file(file: &File) -> bool {
     file.metadata().is_ok_and(|data| data.is_file())
 }
 
-/// The drafts that are there now.
+/// The existing drafts.
 static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn drafts() -> MutexGuard<'static, Vec<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all drafts. From then on none is made and none is put in its place: the process ends.
+/// Removes all drafts. Afterwards none can be made or moved into place, so the process must end.
 pub fn abandon() {
     let drafts = drafts();
     for draft in &*drafts {
@@ -179,17 +179,17 @@ pub fn abandon() {
     std::mem::forget(drafts);
 }
 
-/// A file beside the one that it will be, hidden, for its owner only, and removed unless it is put there.
+/// A hidden temporary file beside its target, readable by its owner only, and removed unless it is moved into place.
 #[derive(Debug)]
 pub struct Draft(Option<NamedTempFile>);
 
 impl Draft {
-    /// A draft of a file; with the mode and owner of what it replaces, or, for nobody else's eyes, with neither ([`Draft::private`]).
+    /// A draft beside `path`, with the mode and owner of `old`. Without `old`, the umask decides the mode.
     pub fn beside(path: &Path, old: Option<&Metadata>) -> io::Result<Draft> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         if old.is_none() {
-            // As the mask of the process has it, as for any new file.
+            // The umask of the process applies, as to any new file.
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         }
         let mut draft = Draft::make(&mut builder, path)?;
@@ -213,12 +213,12 @@ impl Draft {
         Ok(Draft(Some(file)))
     }
 
-    /// What is written.
+    /// The file to write to.
     pub fn file(&mut self) -> &mut File {
         self.0.as_mut().expect("a draft until it is put in its place").as_file_mut()
     }
 
-    /// Puts it there, or gives it back.
+    /// Moves it to its path, or returns it with the error.
     pub fn put(mut self, path: &Path) -> Result<(), (io::Error, Draft)> {
         let result = self.file().sync_all();
         let mut drafts = drafts();
@@ -261,7 +261,7 @@ fn keep_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a path is `-`, or another name of what standard output is, such as `/dev/stdout`.
+/// Whether a path is `-`, or names standard output otherwise, such as `/dev/stdout`.
 pub fn is_stdout(path: &Path) -> bool {
     let is_its_name = || {
         let id = id_of(path).filter(|id| stdout_id().as_ref() == Some(id));
@@ -270,8 +270,8 @@ pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-" || is_its_name()
 }
 
-/// Where a path leads, through all symbolic links, also to what is not there yet; and whether that is an open file of a process, which a
-/// rename would not reach.
+/// The target of a path through all symbolic links, which need not exist. Also whether it is an open file of a process
+/// (`/proc/…/fd`), which a rename would not reach.
 fn followed(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -290,7 +290,7 @@ fn followed(path: &Path) -> io::Result<(PathBuf, bool)> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// The file at a path.
+/// The identity of the file at a path.
 #[cfg(unix)]
 pub fn id_of(path: &Path) -> Option<Id> {
     fs::metadata(path).ok().map(|data| id(&data))
@@ -309,7 +309,7 @@ fn stdout_id() -> Option<Id> {
     file.metadata().ok().map(|data| id(&data))
 }
 
-/// The file at a path.
+/// The identity of the file at a path.
 #[cfg(not(unix))]
 pub fn id_of(path: &Path) -> Option<Id> {
     path.canonicalize().ok()

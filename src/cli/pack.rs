@@ -1,4 +1,4 @@
-//! `retrograde pack`: evidence into a container.
+//! `retrograde pack`: packs evidence into a container.
 
 use super::args::Pack;
 use super::console::tell;
@@ -14,10 +14,10 @@ use crate::ingest;
 use anyhow::bail;
 use std::io::Write;
 
-/// How many problems are told where nothing can be packed.
+/// Problems to list if nothing can be packed.
 const SHOWN: usize = 5;
 
-/// Packs, and says what came of it. Exit code 3 where nothing was recognised: then no file is written.
+/// Packs evidence and reports the result. Exit code 3 if nothing was recognised; then no file is written.
 pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if typed.output.as_os_str() == "-" {
         bail!("a container goes into a file, not to standard output");
@@ -27,7 +27,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     ingest::identify(&mut input.files);
     let histories = reading::read_whole(&mut input)?;
     for file in container_file::changed(&histories) {
-        tell(format_args!("warning: {} changed while it was read: its lines will not be found again", file.shown));
+        tell(format_args!("warning: {} changed while it was read: its lines cannot be read again", file.shown));
     }
     if histories.iter().all(History::is_empty) {
         let problems = histories.iter().flat_map(|history| &history.problems);

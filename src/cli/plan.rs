@@ -1,4 +1,4 @@
-//! Arguments made ready to run: inputs found, outputs found, contradictions refused before hours of work are spent.
+//! Turns arguments into a plan: finds inputs and outputs, and refuses contradictions before any work begins.
 
 use super::args::{Check, Color, Evidence, Explain, FailOn, Show, Verify};
 use super::baseline::Baseline;
@@ -20,68 +20,68 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Revisions that `--around` shows below and above.
+/// Revisions that `--around` shows on each side.
 const MARGIN: usize = 5;
 
-/// Why an input is not replaced.
+/// The reason to keep an input.
 const AN_INPUT: &str = "one of the inputs";
 
-/// What is read, and how.
+/// The evidence to read, with all options of reading.
 #[derive(Debug)]
 pub struct Input {
     /// The files.
     pub files: Vec<InputFile>,
-    /// How they are read.
+    /// Options of reading.
     pub read: ReadOptions,
-    /// What the user says about domains.
+    /// Declared domains.
     pub domains: Domains,
-    /// What the user says about time and processes.
+    /// Declared clocks and processes.
     pub order: OrderOptions,
-    /// What fields mean, and what must be true: the packs, and the user's rules files.
+    /// Declarations of fields and conditions: the shipped packs and the user's rules files.
     pub declarations: Arc<Declarations>,
-    /// Threads, where given.
+    /// Number of threads, if given.
     pub threads: Option<usize>,
-    /// The model of operation logs, where given.
+    /// The model of operation logs, if given.
     pub model: Option<String>,
-    /// Whether what is read is kept.
+    /// Whether to use the cache.
     pub cache: bool,
     /// The rules files.
     pub rules: Vec<PathBuf>,
-    /// What ends the run.
+    /// The limits of the run.
     pub limits: Limits,
 }
 
 /// A check that is ready to run.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is read.
+    /// The evidence.
     pub input: Input,
-    /// Which rules run.
+    /// The rules to check.
     pub rules: check::Options,
     /// The least grave kind of finding that fails.
     pub fail_on: Kind,
-    /// Findings that are known.
+    /// Known findings.
     pub baseline: Option<Baseline>,
-    /// Which findings are asked for.
+    /// The requested findings.
     pub focus: Focus,
-    /// Whether to say how long each step took.
+    /// Whether to write the duration of each step.
     pub timings: bool,
-    /// Where reports go.
+    /// The reports to write.
     pub outputs: Vec<Output>,
 }
 
 /// A `show` that is ready to run.
 #[derive(Debug)]
 pub struct Showing {
-    /// What is read.
+    /// The evidence.
     pub input: Input,
-    /// What is asked; `None`: the overview.
+    /// The question; `None` for the overview.
     pub question: Option<Question>,
-    /// How the answer looks.
+    /// The look of the answer.
     pub look: Look,
 }
 
-/// One report and where it goes.
+/// One report and its target.
 #[derive(Debug)]
 pub struct Output {
     format: Format,
@@ -90,14 +90,14 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes the report there.
+    /// Writes the report to its target.
     pub fn write(self, report: &Report<'_>) -> anyhow::Result<()> {
         let sink = self.format.sink(self.look);
         self.to.write(|out| sink.write(report, out))
     }
 }
 
-/// How text on standard output looks.
+/// The look of text on standard output.
 pub fn look(color: Color, terminal: bool) -> Look {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -110,7 +110,7 @@ pub fn look(color: Color, terminal: bool) -> Look {
 }
 
 impl Plan {
-    /// Makes the plan. Errors are refusals: nothing was read or written.
+    /// Makes the plan. On an error nothing was read or written.
     pub fn of(typed: Check, look: Look) -> anyhow::Result<Plan> {
         let look = Look { verbose: typed.evidence.verbose, ..look };
         let mut wanted = typed.report;
@@ -124,7 +124,7 @@ impl Plan {
             bail!("two reports would go to standard output; give one of them a file");
         }
         let baseline = typed.baseline.as_deref().map(Baseline::read).transpose()?;
-        // Finding the inputs counts too.
+        // The time for finding the inputs counts too.
         let deadline = typed.time_budget.and_then(|budget| Instant::now().checked_add(budget));
         let mut input = Input::of(typed.evidence)?;
         input.limits.deadline = deadline;
@@ -156,11 +156,11 @@ impl Plan {
 /// An `explain` that is ready to run.
 #[derive(Debug)]
 pub struct Explaining {
-    /// What is read.
+    /// The evidence.
     pub input: Input,
-    /// Which requests are meant.
+    /// The requests to explain.
     pub wanted: Wanted,
-    /// How the answer looks.
+    /// The look of the answer.
     pub look: Look,
 }
 
@@ -180,7 +180,7 @@ pub struct Verifying {
     pub input: Input,
     /// The report.
     pub report: crate::verify::Report,
-    /// How the answer looks.
+    /// The look of the answer.
     pub look: Look,
 }
 
@@ -203,10 +203,10 @@ impl Showing {
 }
 
 impl Input {
-    /// Finds the files, and takes what is said of them.
+    /// Finds the files and applies the declarations.
     pub fn of(typed: Evidence) -> anyhow::Result<Input> {
         if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
-            bail!("standard input can be read once only");
+            bail!("standard input can be read only once");
         }
         let declarations = crate::rules_files(&typed.rules)?;
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
@@ -230,33 +230,30 @@ impl Input {
 }
 
 impl Input {
-    /// Why no output may replace a file, if it is one that is read.
+    /// The reason why no output may replace this file, if it is read.
     pub fn needs(&self, file: &Id) -> Option<&'static str> {
         let is = |path: &PathBuf| id_of(path).is_some_and(|id| id == *file);
         if self.rules.iter().any(is) {
             return Some("one of the rules files");
         }
-        // The files of an archive are one file.
+        // The files of an archive share one path.
         let is_next = |at: &usize| *at == 0 || self.files[*at].path != self.files[*at - 1].path;
         (0..self.files.len()).filter(is_next).any(|at| is(&self.files[at].path)).then_some(AN_INPUT)
     }
 }
 
-/// What a container holds was read with what was said of it then.
+/// Refuses declarations for a container, whose evidence was read with those given to `pack`.
 fn refuse_to_change_what_is_packed(files: &[InputFile], domains: &[(String, String, String)]) -> anyhow::Result<()> {
     let said = |file: &&InputFile| !domains.is_empty() || !file.source.glob.is_empty() || file.format.is_some();
     let mut opener = ingest::Opener::default();
     match files.iter().filter(said).find(|file| opener.is_container(file)) {
-        Some(file) => bail!(
-            "{} was packed: what its files do not say of themselves (--source, --format, --domain) is said to `retrograde pack`",
-            file.shown
-        ),
+        Some(file) => bail!("{} is a container: give --source, --format and --domain to `retrograde pack`", file.shown),
         None => Ok(()),
     }
 }
 
-/// Blocks and lines that keep reading below the limit: each thread holds a block that it parses and one that waits, and a
-/// line can make its block as long as itself.
+/// Block and line lengths that keep reading below the memory limit. Each thread holds one block in work and one waiting, and a
+/// block may grow by one line.
 fn read_options(threads: Option<usize>, memory: u64, declarations: &Declarations) -> ReadOptions {
     let mut options = ReadOptions { threads: threads.unwrap_or(0), ..crate::read_options_for(declarations) };
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
@@ -270,7 +267,7 @@ fn nanoseconds(length: Duration) -> i64 {
     i64::try_from(length.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The outputs of a check, none of which is an input or another output.
+/// The outputs of a check. None may be an input or another output.
 fn outputs(
     wanted: Vec<(Format, PathBuf)>,
     look: Look,
@@ -282,7 +279,7 @@ fn outputs(
     for (format, path) in wanted {
         let kept = |file: &Id| match baseline.as_ref() == Some(file) {
             true => Some("the baseline"),
-            // An older report may lie among the evidence: it is written anew.
+            // A report of an earlier run may lie among the evidence; it is overwritten.
             false => input.needs(file).filter(|why| *why != AN_INPUT || !is_report(&path)),
         };
         let to = Destination::of(&path, kept)?;
@@ -295,7 +292,7 @@ fn outputs(
     Ok(outputs)
 }
 
-/// Whether a file is a report of an earlier run, which may lie among the evidence: then it is written anew.
+/// Whether a file is a report of an earlier run, which may be overwritten even among the evidence.
 fn is_report(path: &Path) -> bool {
     let mut head = [0; 64];
     let read = File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
@@ -339,7 +336,7 @@ mod tests {
             (&["/no/such/path"][..], "no such file"),
             (&["--json=/no/such/folder/x.json", "-"], "cannot write"),
             (&["--json", "--report", "human=-", "-"], "two reports"),
-            (&["-", "-"], "once only"),
+            (&["-", "-"], "only once"),
         ] {
             let error = format!("{:#}", plan(arguments).unwrap_err());
             assert!(error.contains(why), "{error}");

@@ -10,7 +10,7 @@ use crate::explain::words::count;
 use crate::history::{self, History};
 use anyhow::Context;
 
-/// Reads the files of the input, which are those of the histories from then on.
+/// Reads the files of the input, which move into the histories.
 pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<History>> {
     if let Some(threads) = input.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")?;
@@ -34,7 +34,7 @@ pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<Histor
             others => format!(" and {}", count(others, "other file")),
         };
         let first = visible(&first.path);
-        tell(format_args!("{first}{others} grew while being read: what was there at the beginning was read"));
+        tell(format_args!("{first}{others} grew during reading: only the content at the beginning was read"));
     }
     if let Some(model) = &input.model {
         histories.iter_mut().for_each(|history| history.set_model(model));
@@ -43,7 +43,7 @@ pub fn read(input: &mut Input, progress: &Progress) -> anyhow::Result<Vec<Histor
     Ok(histories)
 }
 
-/// Reads for a command that says nothing before it is at its end.
+/// Reads for a command that reports nothing before its end.
 pub fn read_whole(input: &mut Input) -> anyhow::Result<Vec<History>> {
     halting::keep(input.limits);
     let progress = Progress::over(&input.files);

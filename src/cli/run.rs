@@ -1,4 +1,4 @@
-//! Runs what was planned.
+//! Runs plans.
 
 use super::console::tell;
 use super::exit::Exit;
@@ -27,7 +27,7 @@ pub fn check(plan: Plan) -> anyhow::Result<Exit> {
         let parts = judged.iter().map(|(history, judgement)| Part::of(history, judgement));
         let report = Report { histories: parts.collect() };
         halting::decided(report.verdict().word());
-        // One that cannot be written takes no other with it.
+        // An output that cannot be written does not prevent the others.
         let written: Vec<_> = outputs.into_iter().map(|output| output.write(&report)).collect();
         written.into_iter().collect::<anyhow::Result<()>>()?;
         if let Some(baseline) = &baseline {
@@ -42,7 +42,7 @@ pub fn check(plan: Plan) -> anyhow::Result<Exit> {
             }
         }
         let exit = Exit::of(&report, fail_on, baseline.as_ref());
-        // The process ends here: giving millions of rows back one by one would only take time.
+        // The process ends here; freeing millions of rows would only take time.
         std::mem::forget(judged);
         Ok(exit)
     })
@@ -69,7 +69,7 @@ pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Holds)
 }
 
-/// `retrograde explain`. Exit code 3 where no request is meant: nothing was explained.
+/// `retrograde explain`. Exit code 3 if no request matches.
 pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let histories = read_whole(&mut plan.input)?;
     let mut out = std::io::BufWriter::new(out);
@@ -103,7 +103,7 @@ fn show_cluster(
     match question {
         Some(question) => evidence::write(page, history, &order.timeline, question)?,
         None => {
-            // No rule runs: only what the judgement says about the evidence itself is wanted.
+            // No rule runs: only the parts of the judgement about the evidence itself are needed.
             let skip = RULES.iter().map(|rule| rule.slug.to_owned()).collect();
             let judgement = check::judge(history, &order, &check::Options { skip, ..check::Options::default() });
             overview::write(page, history, &judgement.coverage)?;

@@ -1,21 +1,21 @@
-//! Values as people type them: lengths of time, sizes, and pairs.
+//! Parses values of options: durations, sizes, and pairs.
 
 use crate::ingest::{Format, Time};
 use crate::report;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `60s`, `500ms`, `1.5m`.
+/// Parses a duration such as `60s`, `500ms`, `1.5m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let (number, unit) = number_and_unit(text);
     let seconds = UNITS.iter().find(|(name, _)| *name == unit).zip(number).map(|((_, unit), number)| number * unit);
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a number and a unit is expected, such as 500ms, 60s, 2m or 1h".to_owned())
+        .ok_or_else(|| "a number with a unit is expected, such as 500ms, 60s, 2m or 1h".to_owned())
 }
 
-/// `4GiB`, `500MB`.
+/// Parses a size such as `4GiB`, `500MB`.
 pub fn memory(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 9] = [
         ("B", 1.0),
@@ -36,7 +36,7 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A moment, RFC 3339.
+/// Parses a time, RFC 3339.
 pub fn time(text: &str) -> Result<Time, String> {
     crate::ingest::timestamp::parse(text).ok_or_else(|| "a time is expected, such as 2026-03-02T09:00:05Z".to_owned())
 }
@@ -46,7 +46,7 @@ fn number_and_unit(text: &str) -> (Option<f64>, &str) {
     (text[..digits].parse().ok(), &text[digits..])
 }
 
-/// `GLOB:NAME`, where the name is that of a format of evidence.
+/// Parses `GLOB:NAME`, with the name of a format of evidence.
 pub fn format(text: &str) -> Result<(String, Format), String> {
     let names = || Format::ALL.map(Format::name).join(", ");
     let (glob, name) = text.rsplit_once(':').ok_or_else(|| format!("GLOB:NAME is expected; names: {}", names()))?;
@@ -57,7 +57,7 @@ pub fn format(text: &str) -> Result<(String, Format), String> {
     if glob.is_empty() { Err("GLOB is empty".to_owned()) } else { Ok((glob.to_owned(), format)) }
 }
 
-/// `KIND=FILE`, where the kind is a format of reports and `-` is standard output.
+/// Parses `KIND=FILE`, with a kind of report; `-` is standard output.
 pub fn report(text: &str) -> Result<(report::Format, PathBuf), String> {
     let kinds = || report::Format::ALL.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ");
     let (kind, file) = text.split_once('=').ok_or_else(|| format!("KIND=FILE is expected; kinds: {}", kinds()))?;
@@ -66,7 +66,7 @@ pub fn report(text: &str) -> Result<(report::Format, PathBuf), String> {
     if file.is_empty() { Err("FILE is empty".to_owned()) } else { Ok((format, PathBuf::from(file))) }
 }
 
-/// `GROUP/RESOURCE=NAME`; without group it is a resource of the core group, and `*` is every resource of the group.
+/// Parses `GROUP/RESOURCE=NAME`. Without a group it is a resource of the core group; `*` is every resource of the group.
 pub fn domain(text: &str) -> Result<(String, String, String), String> {
     let parts = text.split_once('=').map(|(resource, name)| {
         let (group, plural) = resource.rsplit_once('/').unwrap_or(("", resource));

@@ -1,4 +1,4 @@
-//! `retrograde verify`: a saved report held against the evidence, without the engine.
+//! `retrograde verify`: verifies a saved report against the evidence, without the engine.
 
 use super::exit::Exit;
 use super::halting;
@@ -7,10 +7,10 @@ use crate::report::page::{Look, Page, Tone};
 use crate::verify::{self, HistoryCheck, Report, Standing};
 use std::io::{self, Write};
 
-/// Steps that each question takes at most which is decided by trying all orders.
+/// Limit on each question that is decided by trying all orders, in steps of the specification.
 const STEPS: u64 = 1_000_000;
 
-/// Runs it. Exit code 1 where something in the report is wrong, 3 where something could not be confirmed.
+/// Runs it. Exit code 1 if a claim of the report is wrong, 3 if one could not be confirmed.
 pub fn run(verifying: &Verifying, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let input = &verifying.input;
     halting::keep(input.limits);
@@ -43,7 +43,7 @@ fn write(report: &Report, checks: &[HistoryCheck], look: Look, out: &mut dyn Wri
         }
     }
     if report.histories.is_empty() {
-        page.paragraph(0, Tone::Doubt, "The report is about nothing.")?;
+        page.paragraph(0, Tone::Doubt, "The report has no claims.")?;
         worst = Standing::Open;
     }
     Ok(match worst {

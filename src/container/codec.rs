@@ -1,26 +1,26 @@
-//! Rows to bytes and back. The only file that names bincode.
+//! Encodes rows to bytes and back. This is the only file that uses bincode.
 //!
-//! bincode 2.0.1 is the last release that works, and its format is written down (`docs/spec.md` of the crate); wincode writes the same
-//! bytes, should it have to be replaced. The path through serde is used, whose collections grow as elements arrive, whatever a
-//! length claims; text and bytes are allocated by their claimed length, so every decoding has a limit.
+//! bincode 2.0.1 is its last usable release, and its format is documented (`docs/spec.md` of the crate); wincode could replace it
+//! with the same bytes. Through serde, collections grow as elements arrive, whatever length is claimed. Text and bytes are
+//! allocated by their claimed length, so every decoding has a limit.
 
 use super::Refusal;
 use bincode::config::{self, Configuration, Limit, LittleEndian, Varint};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How the rows of a chunk become bytes; its number stands in the header.
+/// The encoding of rows. Its number is in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// bincode 2 through serde: little endian, integers of varying length.
     Bincode2,
 }
 
-/// Chunks up to here have a limit of their own, and so have those up to [`LONG`].
+/// Chunk lengths in bytes that select one of three limits.
 const SHORT: usize = 128 << 10;
 const LONG: usize = 32 << 20;
 
-/// Numbers count against a limit by their width: up to eight bytes for one that is stored.
+/// The limit for chunks of this length. A number counts by its width: up to eight bytes for one stored byte.
 const fn limit(length: usize) -> usize {
     length.saturating_mul(16)
 }
@@ -37,13 +37,13 @@ impl Codec {
         }
     }
 
-    /// The bytes of a value.
+    /// Encodes a value.
     pub(super) fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, String> {
         bincode::serde::encode_to_vec(value, config::standard()).map_err(|error| error.to_string())
     }
 
-    /// The value of all these bytes. The limit is the least of a few that a chunk of this length can need: what a hostile length can
-    /// make it allocate is bounded by it.
+    /// Decodes a value from all bytes. Of three fixed limits the least sufficient one applies, which bounds the allocations that
+    /// a hostile length can cause.
     pub(super) fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, Refusal> {
         use bincode::serde::decode_from_slice;
         let decoded = if bytes.len() <= SHORT {
@@ -55,8 +55,8 @@ impl Codec {
         };
         match decoded {
             Ok((value, used)) if used == bytes.len() => Ok(value),
-            Ok((_, used)) => Err(Refusal::Damaged(format!("a chunk of {} bytes with {used} in use", bytes.len()))),
-            Err(error) => Err(Refusal::Damaged(format!("a chunk without sense ({error})"))),
+            Ok((_, used)) => Err(Refusal::Damaged(format!("a chunk of {} bytes with {used} used", bytes.len()))),
+            Err(error) => Err(Refusal::Damaged(format!("a chunk that cannot be decoded ({error})"))),
         }
     }
 }

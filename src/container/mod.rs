@@ -1,4 +1,4 @@
-//! The binary container: tables of rows in checksummed chunks. Knows nothing of what the rows mean.
+//! The binary container: tables of rows in checksummed chunks. This module does not know the meaning of rows.
 //!
 //! ```text
 //! header    magic 8 bytes | framing u8 | codec u8 | content u16 | crc32c of these u32
@@ -7,14 +7,13 @@
 //! end       a chunk of kind 0xffff with the length of everything before it, u64
 //! ```
 //!
-//! Integers are little endian. The chunks of a table stand together, the last one marked; chunks are numbered from 0, so that one
-//! that is missing, moved or doubled is noticed as well as one that was changed. `content` is the version of what the tables
-//! hold: it belongs to who writes them. A reader refuses versions that it does not know; a container is made anew from its source,
-//! so none is ever converted.
+//! Integers are little endian. The chunks of a table are adjacent, the last one marked. Chunks are numbered from 0, so a missing,
+//! moved or repeated chunk is detected like a changed one. `content` is the version of the tables' content, which the writer
+//! defines. A reader refuses unknown versions. There is no conversion, since a container can be packed again from its source.
 //!
-//! Limits, so that a hostile file costs no more than an honest one: a chunk is unpacked to no more than [`LARGEST`] bytes and to no
-//! more than [`MOST_DENSE`] times its stored length, lengths inside a chunk are bounded by the chunk, and nothing is allocated for
-//! bytes that are not there.
+//! Limits keep a hostile file as cheap as an honest one. A chunk is unpacked to at most [`LARGEST`] bytes and at most
+//! [`MOST_DENSE`] times its stored length. Lengths inside a chunk are bounded by the chunk, and nothing is allocated for bytes
+//! that are not there.
 
 mod chunk;
 mod codec;
@@ -27,46 +26,47 @@ pub use writer::Writer;
 
 use thiserror::Error;
 
-/// The first bytes of a container: none of the formats of evidence begins with a byte above 0x7f, and a transfer as text shows.
+/// The first bytes of a container. No format of evidence begins with a byte above 0x7f, and a transfer in text mode would change
+/// them.
 pub const MAGIC: [u8; 8] = *b"\x89RGH\r\n\x1a\n";
 
 /// The version of the framing above.
 pub const FRAMING: u8 = 1;
 
-/// The longest chunk when unpacked.
+/// Maximal length in bytes of an unpacked chunk.
 pub const LARGEST: usize = 1 << 30;
 
-/// How many times longer than stored a chunk may be when unpacked; what is denser is stored as it is.
+/// Maximal ratio of unpacked to stored length. A denser chunk is stored uncompressed.
 pub const MOST_DENSE: usize = 128;
 
-/// Why a container is refused.
+/// The reason why a container is refused.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// It begins otherwise.
-    #[error("no history container")]
+    /// The file does not begin with [`MAGIC`].
+    #[error("not a history container")]
     Foreign,
-    /// Another version wrote it: an older one, or a later one.
+    /// An older or a newer version wrote it.
     #[error("a history container of a version that this retrograde does not read ({0}): pack the evidence again")]
     Version(String),
-    /// Bytes are missing at its end.
+    /// Bytes are missing at the end.
     #[error("a history container that is cut off")]
     CutOff,
-    /// A checksum, a length or a number is not what it must be.
+    /// A checksum, a length or a number is wrong.
     #[error("a damaged history container: {0}")]
     Damaged(String),
-    /// It says what no history says.
+    /// Its rows cannot be those of a history.
     #[error("a history container that contradicts itself: {0}")]
     Contradictory(String),
-    /// It was packed so that this build or this command cannot use it.
+    /// It was packed in a way that this build or this command cannot use.
     #[error("a history container that {0}")]
     Unfit(String),
-    /// The system cannot read it.
+    /// Reading failed.
     #[error("{0}")]
     Unreadable(#[from] std::io::Error),
 }
 
 impl Refusal {
-    /// A contradiction.
+    /// A [`Refusal::Contradictory`].
     pub fn contradiction(what: impl Into<String>) -> Refusal {
         Refusal::Contradictory(what.into())
     }

@@ -1,4 +1,4 @@
-//! A container to tables.
+//! Reads a container into tables.
 
 use super::chunk::{Chunk, END, cut_off};
 use super::{Codec, FRAMING, MAGIC, Refusal};
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::io::Read;
 
-/// How many chunks are unpacked at a time.
+/// Number of chunks that are unpacked together.
 const AT_A_TIME: usize = 64;
 
-/// A whole container, as it is stored: every checksum is right, and nothing is missing. Tables are taken in the order in which
+/// A whole container in stored form, with all checksums verified and nothing missing. Tables must be taken in the order in which
 /// they were written.
 #[derive(Debug)]
 pub struct Container {
@@ -19,7 +19,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Reads a container of a version of contents.
+    /// Reads a container with this version of contents.
     pub fn read(from: &mut dyn Read, content: u16) -> Result<Container, Refusal> {
         let mut header = [0; 16];
         from.read_exact(&mut header[..8]).map_err(cut_off)?;
@@ -32,7 +32,7 @@ impl Container {
             return Err(Refusal::Version(format!("framing {}", header[8])));
         }
         if crc32c::crc32c(&header[..12]).to_le_bytes() != header[12..] {
-            return Err(Refusal::Damaged("its header has another checksum than it states".to_owned()));
+            return Err(Refusal::Damaged("the header has a wrong checksum".to_owned()));
         }
         if header[9] != Codec::Bincode2.number() {
             return Err(Refusal::Version(format!("codec {}", header[9])));
@@ -47,7 +47,7 @@ impl Container {
             let chunk = Chunk::read(from, number)?;
             if chunk.kind == END {
                 if chunk.raw()?[..] != at.to_le_bytes() {
-                    return Err(Refusal::Damaged("it states another length than it has".to_owned()));
+                    return Err(Refusal::Damaged("the stated length is wrong".to_owned()));
                 }
                 break;
             }
@@ -55,12 +55,12 @@ impl Container {
             chunks.push_back(chunk);
         }
         if from.read(&mut [0])? != 0 {
-            return Err(Refusal::Damaged("something follows its end".to_owned()));
+            return Err(Refusal::Damaged("bytes follow its end".to_owned()));
         }
         Ok(Container { chunks, codec: Codec::Bincode2 })
     }
 
-    /// Takes the next table, which must be of a kind; `take` gets its rows in order, some at a time.
+    /// Takes the next table, which must have this kind. `take` receives its rows in order, in pieces.
     pub fn each<T: DeserializeOwned + Send>(&mut self, kind: u16, mut take: impl FnMut(Vec<T>)) -> Result<(), Refusal> {
         let codec = self.codec;
         let chunks = self.chunks_of(kind)?;
@@ -84,12 +84,12 @@ impl Container {
         Ok(all)
     }
 
-    /// The one row of the next table.
+    /// The only row of the next table.
     pub fn row<T: DeserializeOwned + Send>(&mut self, kind: u16) -> Result<T, Refusal> {
         let mut rows = self.rows(kind)?;
         match (rows.pop(), rows.is_empty()) {
             (Some(row), true) => Ok(row),
-            _ => Err(Refusal::contradiction(format!("table {kind} has not one row"))),
+            _ => Err(Refusal::contradiction(format!("table {kind} does not have exactly one row"))),
         }
     }
 
@@ -99,10 +99,10 @@ impl Container {
         for chunk in self.chunks_of(kind)? {
             all.extend_from_slice(&chunk.raw()?);
         }
-        String::from_utf8(all).map_err(|_| Refusal::contradiction("names that are no text"))
+        String::from_utf8(all).map_err(|_| Refusal::contradiction("names that are not UTF-8"))
     }
 
-    /// That every table was taken.
+    /// Checks that every table was taken.
     pub fn end(&self) -> Result<(), Refusal> {
         match self.chunks.front() {
             Some(chunk) => Err(Refusal::contradiction(format!("table {} where none is expected", chunk.kind))),
@@ -122,6 +122,6 @@ impl Container {
                 return Ok(found);
             }
         }
-        Err(Refusal::contradiction(format!("it does not have the whole of table {kind} where it must be")))
+        Err(Refusal::contradiction(format!("table {kind} is missing or incomplete at its place")))
     }
 }

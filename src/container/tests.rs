@@ -52,7 +52,7 @@ fn tables_are_taken_as_they_were_written_or_not_at_all() {
     assert!(matches!(Container::read(&mut &b"{\"kind\":\"capture\"}"[..], 7), Err(Refusal::Foreign)));
 }
 
-/// A container with one chunk, whose head states what it likes.
+/// A container with one chunk, whose header states arbitrary lengths.
 fn forged(coding: u8, raw_length: u32, bytes: &[u8]) -> Vec<u8> {
     let mut all = Writer::new(Vec::new(), 7, false).unwrap().finish().unwrap()[..16].to_vec();
     let mut head = vec![1, 0, coding, 1, 0, 0, 0, 0];
@@ -75,7 +75,7 @@ fn rows_of(bytes: &[u8]) -> Result<Vec<u64>, Refusal> {
 
 #[test]
 fn lengths_that_lie_allocate_nothing() {
-    // A vector of 2^40 numbers, and 2^62 of them; text of 2^40 bytes.
+    // A vector of 2^40 numbers, one of 2^62, and text of 2^40 bytes.
     for count in [1u64 << 40, 1 << 62, u64::MAX] {
         let mut bytes = vec![253];
         bytes.extend(count.to_le_bytes());
@@ -85,7 +85,7 @@ fn lengths_that_lie_allocate_nothing() {
         let container = forged(0, 10, &text);
         assert!(Container::read(&mut &container[..], 7).unwrap().rows::<String>(1).is_err());
     }
-    // More than is there, and less than is stored.
+    // More than there is, and less than is stored.
     assert_eq!(rows_of(&forged(0, 3, &[2, 5, 6])).unwrap(), [5, 6]);
     assert!(matches!(rows_of(&forged(0, 3, &[1, 5, 6])), Err(Refusal::Damaged(_))));
     assert!(matches!(rows_of(&forged(0, 4, &[2, 5, 6])), Err(Refusal::Damaged(_))));
@@ -99,11 +99,11 @@ fn a_chunk_that_unpacks_to_far_more_than_it_stores_is_refused() {
     let bomb = zstd::bulk::compress(&zeros, 3).unwrap();
     assert!(bomb.len() * MOST_DENSE < zeros.len());
     let length = |n: usize| u32::try_from(n).unwrap();
-    // Whatever it states: the truth, less, or as much as its length allows.
+    // Stated lengths: the true one, a smaller one, or the most that the stored length allows.
     for stated in [zeros.len(), 100, bomb.len() * MOST_DENSE - 1, LARGEST, u32::MAX as usize] {
         assert!(matches!(rows_of(&forged(1, length(stated), &bomb)), Err(Refusal::Damaged(_))), "{stated}");
     }
-    // An honest table as dense as that is stored as it is.
+    // A valid table of this density is stored uncompressed.
     let rows = vec![0u64; 100_000];
     assert!(unpacked(&packed(&rows, true)).unwrap().0 == rows);
     assert!(matches!(rows_of(&forged(1, 100, b"no zstd")), Err(Refusal::Damaged(_))));

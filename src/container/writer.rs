@@ -1,4 +1,4 @@
-//! Tables to a container.
+//! Writes tables into a container.
 
 use super::chunk::{Chunk, END};
 use super::{Codec, FRAMING, MAGIC};
@@ -7,16 +7,16 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// How many rows a chunk has, unless they are long.
+/// Rows per chunk, unless they are long.
 const ROWS: usize = 1 << 14;
 
-/// A chunk that is longer when unpacked is made two.
+/// A chunk with more unpacked bytes is split.
 const LONG: usize = 4 << 20;
 
-/// How many chunks are held at a time.
+/// Number of chunks held in memory.
 const AT_A_TIME: usize = 64;
 
-/// Writes tables one after the other. They are read in the same order.
+/// Writes tables one after the other. A reader takes them in the same order.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -26,7 +26,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a container of a version of contents.
+    /// Begins a container with this version of contents.
     pub fn new(mut out: W, content: u16, compress: bool) -> io::Result<Writer<W>> {
         let mut header = MAGIC.to_vec();
         header.extend([FRAMING, Codec::Bincode2.number()]);
@@ -36,7 +36,7 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out, compress, number: 0, at: header.len() as u64 })
     }
 
-    /// Writes a table of so many rows; `part` gives those of a range.
+    /// Writes a table of `length` rows; `part` returns the rows of a range.
     pub fn table<R: Serialize>(
         &mut self,
         kind: u16,
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
                 .par_iter()
                 .map(|range| {
                     let mut chunks = Vec::new();
-                    // Rows may be as long as a line of the evidence.
+                    // A row may be as long as a line of the evidence.
                     let mut open = vec![range.clone()];
                     while let Some(range) = open.pop() {
                         let raw = Codec::Bincode2.encode(&part(range.clone())).map_err(io::Error::other)?;
@@ -75,12 +75,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the rows of a slice as a table.
+    /// Writes a slice of rows as a table.
     pub fn rows<T: Serialize + Sync>(&mut self, kind: u16, rows: &[T]) -> io::Result<()> {
         self.table(kind, rows.len(), |range| &rows[range])
     }
 
-    /// Writes text as a table.
+    /// Writes a text as a table.
     pub fn text(&mut self, kind: u16, text: &str) -> io::Result<()> {
         let pieces = text.len().div_ceil(LONG).max(1);
         for (at, piece) in text.as_bytes().chunks(LONG).chain(text.is_empty().then_some(&[][..])).enumerate() {
@@ -90,7 +90,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the container.
+    /// Writes the end chunk.
     pub fn finish(mut self) -> io::Result<W> {
         let end = Chunk::pack(END, true, self.at.to_le_bytes().to_vec(), false).ok_or_else(too_long)?;
         self.chunk(&end)?;
@@ -109,5 +109,5 @@ impl<W: Write> Writer<W> {
 }
 
 fn too_long() -> io::Error {
-    io::Error::other("more than a history container holds")
+    io::Error::other("too large for a history container")
 }

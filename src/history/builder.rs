@@ -1,4 +1,7 @@
-//! Batches to a history: names made global, captures put together, audit stages joined, duplicates dropped.
+//! Builds a history from batches: makes names global, joins the lines of captures and the stages of audit events, drops
+//! duplicates.
+//!
+//! Batches must arrive in the order of the inputs; then the result does not depend on how many threads read them.
 
 use super::batch::{Batch, CaptureId, Moved, Tables};
 use super::client::Process;
@@ -19,30 +22,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::path::Path;
 
-/// What the user says about domains and processes.
+/// The domains that the user declares.
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
     /// `--domain 'GROUP/RESOURCE=NAME'`: (group, plural, name); a plural of `*` means the whole group.
     pub overrides: Vec<(String, String, String)>,
 }
 
-/// What a file says, or the user said of it.
+/// The source of a file, from its own lines or from `--source`.
 #[derive(Clone, Debug)]
 pub(super) struct FileContext {
     pub(super) path: String,
     pub(super) server: Option<String>,
     pub(super) client: Option<String>,
     pub(super) clock: Option<String>,
-    /// The capture context in force: process, server, clock.
+    /// The capture context in force: process, server and clock of the lines that follow.
     pub(super) process: Process,
     pub(super) capture_server: Symbol,
     pub(super) capture_clock: Symbol,
     pub(super) named: bool,
     pub(super) requests: FxHashMap<CaptureId, u32>,
-    /// Row of the one stream that a raw watch file is.
+    /// Row of the only stream of a raw watch file.
     pub(super) raw_stream: Option<u32>,
     pub(super) last_witness: Option<super::Revision>,
-    /// How many of its lines do not fit the others.
+    /// Number of problems found when lines of the file were joined.
     problems: u64,
 }
 
@@ -64,16 +67,16 @@ pub struct Builder {
     pub(super) cache_reads: Vec<CacheRead>,
     pub(super) brackets: Vec<Bracket>,
     pub(super) annotations: Vec<Annotation>,
-    /// Where the bodies of captured requests stand, by row.
+    /// Positions of the bodies of captured requests, by row.
     pub(super) request_places: Vec<(u32, ingest::Position)>,
     pub(super) versions: Vec<(FileId, u32)>,
     pub(super) problems: Vec<ingest::Problem>,
-    /// Clocks of audit logs of which nobody said the server.
+    /// Clocks of audit logs without a declared server.
     unknown: BTreeSet<ClockId>,
 }
 
 impl Builder {
-    /// For these inputs.
+    /// Creates an empty builder for these inputs.
     pub fn new(inputs: &[InputFile]) -> Builder {
         let files = inputs
             .iter()
@@ -124,8 +127,8 @@ impl Builder {
         ClockId(self.clocks.intern(symbol))
     }
 
-    /// Server and clock of a file: `--source`; with a server and no clock, the clock is the server's; without either, an audit
-    /// file is a server and a clock of its own.
+    /// Server and clock of a file, from `--source`. With a server and no clock, the clock is the server's. With neither, an audit
+    /// file counts as one server with a clock of its own.
     fn file_source(&mut self, file: FileId, audit: bool) -> (ServerId, ClockId) {
         let context = &self.files[file.0 as usize];
         let (path, server, clock) = (context.path.clone(), context.server.clone(), context.clock.clone());
@@ -138,7 +141,7 @@ impl Builder {
         (server, self.clock(&clock))
     }
 
-    /// Takes in one block. `first_line` is the number, from 1, of the block's first line.
+    /// Appends one block. `first_line` is the number, from 1, of the block's first line.
     pub fn merge(&mut self, file: FileId, first_line: u32, batch: Batch) {
         let moved = self.tables.absorb(&batch.tables);
         let items_base = self.items.len() as u32;
@@ -197,7 +200,7 @@ impl Builder {
             }
             Format::EtcdWatch => self.merge_witness(file, first_line, &batch.witness, &batch.witness_breaks, &moved),
             Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => {}
-            // Nothing of them becomes a row here: `history::etcd` reads what an etcd cluster left.
+            // The lines of these formats become no row here: `history::etcd` reads them.
             Format::EtcdOperations
             | Format::EtcdWatches
             | Format::EtcdTraffic
@@ -206,7 +209,7 @@ impl Builder {
         }
     }
 
-    /// The clocks of logs that may be of several servers.
+    /// The clocks of audit logs that several servers may have written.
     pub(super) fn of_several(&self) -> BTreeSet<ClockId> {
         let tables = &self.tables;
         let (keys, resources) = (tables.keys.values(), tables.resources.values());
@@ -226,7 +229,7 @@ impl Builder {
         delivery
     }
 
-    /// The process of a saved file: what `--source` says, else nobody in particular.
+    /// The process of a saved file: the declared client, else no client.
     fn file_process(&mut self, file: FileId) -> ProcessId {
         let context = &self.files[file.0 as usize];
         let (client, path) = (context.client.clone(), context.path.clone());
@@ -276,7 +279,7 @@ impl Builder {
         });
     }
 
-    /// Joins, orders and names what was collected.
+    /// Joins, orders and names the collected rows.
     pub fn finish(mut self, domains: &Domains) -> History {
         self.close_span();
         let (processes, names) = (self.tables.processes.values(), &self.tables.names);
@@ -359,7 +362,7 @@ impl Builder {
                 let said = domains.overrides.iter().rev().find(|(g, p, _)| *g == group && (*p == plural || p == "*"));
                 let domain =
                     said.map_or_else(|| resource::default_domain(&group, &plural).to_owned(), |(_, _, d)| d.clone());
-                // What the user placed is placed.
+                // The user declared this domain, so no override is possible.
                 let overridable = said.is_none() && resource::is_built_in(&group);
                 Placement { domain: DomainId(domain_table.intern(domain)), overridable }
             })
@@ -403,10 +406,10 @@ impl Builder {
         }
     }
 
-    /// Rows that stay, in order of invoke time then place; and where each row went.
+    /// The rows that stay, in order of invoke time then position, and the new number of each old row.
     fn order(&self, gone: &FxHashMap<u32, u32>) -> (Vec<u32>, Vec<u32>) {
         let scopes = self.tables.scopes.values();
-        // A table without rows, or rows without objects, may be of any resource.
+        // A table without rows, or rows without objects, names no resource.
         let of_resource = |o: &Operation| o.scope.is_some() && scopes[o.scope.index()].resource.is_some();
         let useful = |o: &Operation| of_resource(o) && !o.marks.has(Marks::NO_RESOURCE);
         let mut order: Vec<u32> = (0..self.operations.len() as u32)
@@ -464,7 +467,7 @@ impl Builder {
                 stream.deliveries_len += 1;
             }
         }
-        // Streams that delivered nothing are streams too: what they did not deliver counts.
+        // A watch without deliveries is a stream too: its silence is evidence.
         let known = history.streams.len();
         for (id, operation) in history.operations.by_id() {
             let recorded = operation.verb == Verb::Watch && operation.marks.has(Marks::CLIENT_SIDE);
@@ -500,7 +503,7 @@ impl Builder {
     }
 }
 
-/// Without what another file says again, of the same process at the same time: somebody copied or joined captures.
+/// Removes records that another file repeats for the same process at the same time, as copied or joined captures do.
 fn without_copies<T, K: Hash + Eq>(mut rows: Vec<T>, of: impl Fn(&T) -> (K, FileId)) -> Vec<T> {
     let mut first: FxHashMap<K, FileId> = FxHashMap::default();
     rows.retain(|row| {
@@ -542,7 +545,7 @@ fn stream(row: u32, ended: Option<(StreamEnd, Time)>) -> Stream {
     Stream { id: StreamId::NONE, operation: OperationId(row), deliveries_start: 0, deliveries_len: 0, end, ended }
 }
 
-/// Reads a file's own name out of a path, for labels.
+/// The file name of a path, for labels.
 pub fn short_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(|n| n.to_str()).unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! Clients, their process lives, and what told them apart.
+//! Clients, their incarnations, and the evidence that separates incarnations.
 
 use super::ids::{ClientId, ClockId, Symbol};
 use crate::ingest::Time;
@@ -25,7 +25,7 @@ pub struct Process {
     pub clock: Symbol,
 }
 
-/// Which rule told one process life from the others.
+/// The evidence that separates one incarnation from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ToldBy {
     /// The recorder named the incarnation.
@@ -34,15 +34,15 @@ pub enum ToldBy {
     PodUid,
     /// User, source address and agent: weaker, since a restart leaves them as they are.
     Address,
-    /// A command-line tool: every request may be a process of its own.
+    /// A command-line tool: each request may be a process of its own.
     CommandLine,
-    /// A saved file without client.
+    /// A saved file without a declared client.
     File,
     /// The number or name of a process in an operation log.
     Process,
     /// The directory of a client in a report of etcd's robustness suite.
     Directory,
-    /// The own client of an API server, in a log that may be of several: each of them has one, with the same user, address and agent.
+    /// The loopback client of an API server, in a log of perhaps several servers: all have the same user, address and agent.
     Loopback,
 }
 
@@ -50,14 +50,14 @@ impl ToldBy {
     /// One sentence for reports.
     pub fn sentence(self) -> &'static str {
         match self {
-            ToldBy::CaptureLabel => "the capture names the process life",
-            ToldBy::PodUid => "the token's pod uid names the process life",
-            ToldBy::Address => "same user, source address and agent; a restart in between would not show",
+            ToldBy::CaptureLabel => "the capture names the incarnation",
+            ToldBy::PodUid => "the token's pod uid identifies the incarnation",
+            ToldBy::Address => "same user, source address and agent; a restart in between would leave no trace",
             ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
             ToldBy::Process => "the operation log names the process",
             ToldBy::Directory => "the report has a directory for each client",
-            ToldBy::Loopback => "each API server has a client of its own, and the log may be of several servers",
-            ToldBy::File => "a saved file: nobody knows which process read it",
+            ToldBy::Loopback => "each API server has its own loopback client, and the log may hold several servers",
+            ToldBy::File => "a saved file: the evidence does not name the process that read it",
         }
     }
 }
@@ -65,26 +65,26 @@ impl ToldBy {
 /// One process life of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Incarnation {
-    /// Whose.
+    /// The client that ran it.
     pub client: ClientId,
-    /// The name for people: the capture's label, a pod uid, an address.
+    /// The label in reports: of a capture, a pod uid, an address.
     pub label: String,
-    /// What told it apart.
+    /// The evidence that separates it from others.
     pub told_by: ToldBy,
-    /// The place that survives a restart: a node, a pod's controller and ordinal, a recorder. None where nothing says it.
+    /// The place that survives a restart: a node, a pod's controller and ordinal, a recorder. None without evidence.
     pub place: Option<String>,
     /// The agent's program name (the part before the first `/`).
     pub program: String,
-    /// First invoke and last return that are known, on `clock`.
+    /// First known invoke and last known return, on `clock`.
     pub span: (Time, Time),
     /// The clock of the first request.
     pub clock: ClockId,
-    /// How servers tell the process that a client recorded, where they recorded requests of it too.
+    /// The identities under which servers recorded requests of this process, if the client recorded them too.
     pub served: Vec<Served>,
 }
 
 impl Incarnation {
-    /// Whether its requests came from the server's own host: the address that tells it is one that no host gives to another.
+    /// Whether its requests came from the server's own host: from a loopback address, which belongs to each host alone.
     pub fn is_local(&self) -> bool {
         let address = self.label.rsplit_once(" from ").map(|(_, rest)| rest.split(' ').next().unwrap_or(rest));
         let address = address.and_then(|text| text.parse::<std::net::IpAddr>().ok());
@@ -92,7 +92,7 @@ impl Incarnation {
     }
 }
 
-/// How servers tell a process life from others.
+/// The identity of an incarnation in a server's records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// See [`Incarnation::told_by`].
@@ -110,7 +110,7 @@ pub fn program(agent: &str) -> &str {
     agent.split(['/', ' ']).next().unwrap_or("")
 }
 
-/// Programs that people and scripts invoke, each time as a process of its own.
+/// Programs that run once per invocation, each time as a new process.
 const COMMAND_LINE: [&str; 19] = [
     "ansible",
     "argocd",
@@ -133,17 +133,17 @@ const COMMAND_LINE: [&str; 19] = [
     "wget",
 ];
 
-/// Whether every invocation of the program is a process of its own: by its name, its plugins' (`kubectl-...`) and its Windows build's.
+/// Whether each invocation of a program is a new process. Covers plugins (`kubectl-...`) and Windows builds (`.exe`).
 pub fn is_command_line(program: &str) -> bool {
     let name = program.to_ascii_lowercase();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     name.starts_with("kubectl-") || COMMAND_LINE.contains(&name)
 }
 
-/// The place of a pod that survives its restart: its name without what a controller drew at random.
+/// The place of a pod that survives its restart: its name without random parts.
 ///
-/// A StatefulSet's pods keep their ordinal (`web-0`); a DaemonSet's are one a node, so the node says it; a Deployment's two
-/// random parts leave only the controller, which does not tell replicas apart, so it is no place.
+/// A StatefulSet's pod keeps its ordinal (`web-0`). A DaemonSet has one pod on a node, so the node is the place. A Deployment's
+/// pod has two random parts; the rest names only the controller, which has several replicas, so it is no place.
 pub fn pod_place(pod_name: &str, node_name: &str, program: &str) -> Option<String> {
     let ordinal =
         pod_name.rsplit_once('-').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -155,7 +155,7 @@ pub fn pod_place(pod_name: &str, node_name: &str, program: &str) -> Option<Strin
 
 /// An incarnation label without the count at its end: `boot` of `boot-2`, `kubelet-1` of `kubelet-1#2`.
 ///
-/// Only a count behind a separator that is not part of the name counts: `#`, or the last `-`, `.`, `_`, `/`.
+/// The separator before the count is `#`, or the last of `-`, `.`, `_`, `/`.
 pub fn label_stem(label: &str) -> &str {
     match label.rfind(['#', '-', '.', '_', '/']) {
         Some(at) if at + 1 < label.len() && label[at + 1..].bytes().all(|b| b.is_ascii_digit()) => &label[..at],
@@ -163,8 +163,8 @@ pub fn label_stem(label: &str) -> &str {
     }
 }
 
-/// What an incarnation label says about the place of its process: its stem. `None` where it is only a number, a UUID or a date, which
-/// tell lives apart and say nothing else.
+/// The place in an incarnation label: its stem. `None` for a label that is only a number, a UUID or a date, which separates
+/// incarnations but names no place.
 pub fn label_place(label: &str) -> Option<&str> {
     let is_count = |text: &str| {
         let mark = |b: u8| {

@@ -1,4 +1,4 @@
-//! Declared fields of one version, asked by path.
+//! Reads declared fields of one version by path.
 
 use super::ids::{AttributesId, KeyId, PartId, Symbol};
 use super::json_parts::Part;
@@ -7,7 +7,7 @@ use crate::ingest::fields::{Path, Step};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
-/// What one piece of evidence shows of an object: its identity and its declared fields.
+/// The content of an object in one piece of evidence: its identity and its declared fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared<'h> {
     history: &'h History,
@@ -17,7 +17,7 @@ pub struct Declared<'h> {
     whole: bool,
 }
 
-/// More rows than this come of no object that etcd takes.
+/// Bound on the result of [`Declared::rows`], above what any object that fits into etcd yields.
 const MOST_ROWS: usize = 1 << 16;
 
 /// A place in a value.
@@ -25,20 +25,20 @@ const MOST_ROWS: usize = 1 << 16;
 enum Spot {
     /// A kept value.
     Kept(PartId),
-    /// Inside a text that is JSON, or a part of the identity.
+    /// Inside a text that holds JSON, or a part of the identity.
     Json(Json),
 }
 
-/// One way through the elements that paths go through, with what the paths lead to on it.
+/// One combination of elements that the paths pass through, with the values on it.
 #[derive(Clone, Debug, Default)]
 struct Row<'p> {
-    /// Elements chosen so far: the path to each, its place, its key where it has one.
+    /// Elements chosen so far: the path to each, its place, its key if it has one.
     chosen: Vec<(&'p [Step], Spot, Option<String>)>,
     values: Vec<Option<String>>,
 }
 
 impl History {
-    /// The declared fields that a version shows; `None` where the evidence shows none of them.
+    /// The declared fields that a version shows; `None` if the evidence shows none.
     pub fn declared(&self, key: KeyId, uid: Symbol, attributes: AttributesId) -> Option<Declared<'_>> {
         let shown = attributes.is_some().then(|| self.attributes[attributes.index()])?;
         shown.fields.is_some().then_some(Declared { history: self, key, uid, root: shown.fields, whole: shown.whole })
@@ -46,12 +46,12 @@ impl History {
 }
 
 impl<'h> Declared<'h> {
-    /// The value that all of it is: equal for two versions that show the same.
+    /// The id of all declared fields together: equal for two versions with equal fields.
     pub fn root(&self) -> PartId {
         self.root
     }
 
-    /// Whether the evidence would show a field here if there were one.
+    /// Whether the evidence would include this field if the object had it.
     pub fn shows(&self, path: &Path) -> bool {
         self.whole || path.steps.first() == Some(&Step::Member("metadata".to_owned()))
     }
@@ -61,7 +61,7 @@ impl<'h> Declared<'h> {
         self.shown(path).map(Cow::into_owned)
     }
 
-    /// The same, not copied where it stands in the history.
+    /// As [`Declared::text`], borrowed from the history if the text is stored there.
     pub fn shown(&self, path: &Path) -> Option<Cow<'h, str>> {
         if is_plain(path) {
             return self.plain(path);
@@ -69,10 +69,10 @@ impl<'h> Declared<'h> {
         self.rows(&[path])?.into_iter().find_map(|mut row| row.pop().flatten()).map(Cow::Owned)
     }
 
-    /// Everything that these paths lead to, together: paths that begin alike up to a `[*]` go through its elements in step. A
-    /// path that leads to nothing on some way has `None` there. `None` altogether where it would be too much.
+    /// The values of several paths together, one row per combination of elements. Paths with a common prefix up to a `[*]` share
+    /// the element. A path without a value in a row has `None` there. `None` for the whole result above 65,536 rows.
     pub fn rows(&self, paths: &[&Path]) -> Option<Vec<Vec<Option<String>>>> {
-        // Most paths are names only: then there is one row, and nothing to remember on the way.
+        // Most paths are names only: they yield one row without any state.
         if paths.iter().all(|path| is_plain(path)) {
             return Some(vec![paths.iter().map(|path| self.plain(path).map(Cow::into_owned)).collect()]);
         }
@@ -90,7 +90,7 @@ impl<'h> Declared<'h> {
         Some(rows.into_iter().map(|row| row.values).collect())
     }
 
-    /// What a path of names leads to.
+    /// The value of a path of names only.
     fn plain(&self, path: &Path) -> Option<Cow<'h, str>> {
         if let Some(text) = self.identity(&path.steps) {
             return Some(Cow::Owned(text));
@@ -143,7 +143,7 @@ impl<'h> Declared<'h> {
                 Some(Step::Each) => {
                     let elements = self.elements(&spot);
                     let none = elements.is_empty();
-                    // Pushed backwards, so that elements come in their order.
+                    // Pushed in reverse, so that elements are popped in their order.
                     for (spot, key) in elements.into_iter().rev() {
                         let mut chosen = chosen.clone();
                         chosen.push((&steps[..=at], spot.clone(), key.clone()));
@@ -158,7 +158,7 @@ impl<'h> Declared<'h> {
         }
     }
 
-    /// Parts of the identity are known with every version.
+    /// Name, namespace and uid are known for every version.
     fn identity(&self, steps: &[Step]) -> Option<String> {
         let [Step::Member(metadata), Step::Member(name)] = steps else { return None };
         let key = self.history.keys[self.key.index()];

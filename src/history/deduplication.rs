@@ -1,4 +1,9 @@
-//! Stages of one audit event, one event met twice, and the two sides of one request: which rows are the same request.
+//! Finds rows that record the same request: stages of one audit event, repeated events, copies of captures, and the two sides of
+//! one request (client and server).
+//!
+//! Input: the operations of all files. Output: [`Joined`], with the kept row for each dropped one. Invariant: a client's record
+//! stays, and if both sides stay, the server's is a shadow ([`Marks::SHADOW`]). Rows with equal hashes are only candidates; every
+//! pair is compared in full.
 
 use super::client::Process;
 use super::ids::{AttributesId, IncarnationId, OperationId, Symbol, sort_by_word};
@@ -12,27 +17,27 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
-/// What joining rows came to.
+/// The result of joining rows.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
-    /// For every row that went into another, which one.
+    /// For every dropped row, the row that stays.
     pub gone: FxHashMap<u32, u32>,
-    /// Those of them that a capture's copy holds again.
+    /// The subset of `gone` that copies of captures repeat.
     pub copies: FxHashMap<u32, u32>,
-    /// Rows of clients' requests whose bodies only the server recorded, with its rows' positions.
+    /// Rows of clients' requests with a body in the server's record only, with the position of that record.
     pub bodies: Vec<(u32, Position)>,
-    /// Rows of clients' requests that a server recorded with a body too, with its rows' positions.
+    /// Rows of clients' requests with a body in the server's record too, with the position of that record.
     pub server_records: Vec<(u32, Position)>,
-    /// Processes as clients recorded them, with the same as servers did: of which one request is known from both sides.
+    /// Pairs of one process: as the client recorded it, and as a server did. At least one request is known from both.
     pub sides: BTreeSet<(IncarnationId, IncarnationId)>,
 }
 
-/// What rows show of objects.
+/// The content of objects in rows.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'b> {
-    /// Of versions, beside their identity.
+    /// Content of versions, beside their identity.
     pub attributes: &'b [Attributes],
-    /// Of lists.
+    /// Items of lists.
     pub items: &'b [Item],
 }
 
@@ -41,7 +46,7 @@ impl Shown<'_> {
         Attributes::extent(self.attributes, id)
     }
 
-    /// Whether one record of a list says more of the same objects than another: a recorder may have cut them down.
+    /// Whether one record of a list has more content than another record of the same objects. A recorder may cut bodies.
     fn lists_more(&self, one: &Operation, than: &Operation) -> bool {
         let [one, than] = [one, than].map(|o| &self.items[o.items()]);
         let same = |(a, b): (&Item, &Item)| (a.key, a.uid, a.revision) == (b.key, b.uid, b.revision);
@@ -51,14 +56,14 @@ impl Shown<'_> {
     }
 }
 
-/// Joins the stages of audit events, drops events met twice, and puts the two sides of one request together.
+/// Joins the stages of audit events, drops repeated events, and joins the two sides of one request.
 ///
-/// Two audit events are the same iff server, audit id, stage, both timestamps, verb and URI agree; audit ids alone are not
-/// unique (a client may send one).
+/// Two audit events are the same if server, audit id, stage, both timestamps, verb and URI agree. Audit ids alone are not unique,
+/// since a client may send one.
 pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process, shown: Shown<'_>) -> Joined {
     let mut joined = Joined::default();
     drop_copies(rows, &mut joined);
-    // Nearly always the audit id tells two rows apart.
+    // The audit id separates nearly all rows, so it is compared first.
     let id = |r: u32| (FxBuildHasher.hash_one(rows.get(r as usize).audit_id) >> 32) as u32;
     let with_id = (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None);
     let mut index = meeting(&with_id.map(|r| (id(r), r)).collect::<Vec<_>>());
@@ -78,7 +83,7 @@ pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Pro
             let mut kept = index[at];
             for &row in &index[at + 1..end] {
                 let (k, r) = (rows.get(kept as usize), rows.get(row as usize));
-                // A stage before the answer goes into the answer; an answer met twice counts once.
+                // An earlier stage merges into the answer; a repeated answer counts once.
                 if r.marks.has(Marks::OPEN)
                     || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
                 {
@@ -97,8 +102,8 @@ pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Pro
     joined
 }
 
-/// Finds requests that a client's process recorded once and that stand in two files, because somebody copied or joined captures: they
-/// agree in everything but their places. The first record stays.
+/// Finds requests that two files hold because captures were copied or joined. They agree in everything but their position. The
+/// first record stays.
 fn drop_copies(rows: &Operations, joined: &mut Joined) {
     let mut files: FxHashMap<IncarnationId, (FileId, bool)> = FxHashMap::default();
     for (_, o) in rows.of_marks(Marks::CLIENT_SIDE) {
@@ -125,7 +130,7 @@ fn drop_copies(rows: &Operations, joined: &mut Joined) {
         let file = o.position.file;
         let alike =
             all.entry(same(&o)).or_insert_with(|| Alike { file, originals: Vec::new(), met: FxHashMap::default() });
-        // Of several requests at one time each copy has as many: the first of one file is the first of the other.
+        // Equal requests at one time are matched by their rank: the first of one file is the first of the other.
         let nth = alike.met.entry(file).or_default();
         if file == alike.file {
             alike.originals.push(row);
@@ -137,20 +142,20 @@ fn drop_copies(rows: &Operations, joined: &mut Joined) {
     }
 }
 
-/// Requests that agree in everything but their places.
+/// Requests that agree in everything but their position.
 struct Alike {
-    /// The first file that has one.
+    /// The first file that holds one.
     file: FileId,
     /// Its rows.
     originals: Vec<u32>,
-    /// How many each file has.
+    /// Number of these requests in each file.
     met: FxHashMap<FileId, usize>,
 }
 
-/// Of rows, each behind a word, those that may share it with another: only they are worth sorting. A bit stands for several words, so
-/// some of them share theirs with nobody.
+/// Keeps the rows whose word (a hash, first in the pair) another row may share, so that only these are sorted. A bitmap decides,
+/// in which several words share a bit, so some rows with a unique word stay too.
 fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
-    /// Bits a row: one in so many that share their word with nobody is kept.
+    /// Bits per row: about one in 16 rows with a unique word stays.
     const SPARE: usize = 16;
     let bits = (rows.len() * SPARE).next_power_of_two().max(64);
     let place = |word: u32| {
@@ -169,11 +174,12 @@ fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
     rows.iter().filter(is_twice).map(|(_, row)| *row).collect()
 }
 
-/// Finds the server's record of a request that a client recorded too. On one clock the two become one operation; on two clocks, and
-/// where the client had no answer, both stay, the server's as a shadow that bounds clocks and proves commits.
+/// Finds the server's record of a request that a client recorded too. If both use one clock and the client has an answer, or the
+/// request is a watch, the two become one operation. Otherwise both stay; the server's is then a shadow that bounds clocks and
+/// proves commits.
 ///
-/// The one operation keeps the times of the client, though the server's are narrower: a client that sends two requests at a time
-/// knows the answer of neither when it sends the other, whatever the server did meanwhile.
+/// The joined operation keeps the client's times, although the server's are narrower. A client that sends two requests at once
+/// knows neither answer when it sends the other, whatever the server did meanwhile.
 fn pair_sides(rows: &mut Operations, index: &[u32], shown: Shown<'_>, joined: &mut Joined) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
@@ -198,7 +204,7 @@ fn pair_sides(rows: &mut Operations, index: &[u32], shown: Shown<'_>, joined: &m
             let inside = server.clock != client.clock || is_inside(server, &client);
             server.scope == client.scope && same_key && same_server && inside
         };
-        // Servers of different names for one apiserver are usual (no --source): then an id that occurs once is enough.
+        // Without --source one API server often has two names; then an audit id that occurs once is enough.
         let loose = |server: &Operation| server.scope == client.scope && candidates.len() == 1;
         let free = |r: &&u32| !taken.contains_key(*r);
         let fitting: Vec<u32> =
@@ -220,13 +226,13 @@ fn pair_sides(rows: &mut Operations, index: &[u32], shown: Shown<'_>, joined: &m
 
 /// Whether the server's times of a request lie inside the client's, both of one clock.
 fn is_inside(server: &Operation, client: &Operation) -> bool {
-    // Audit times are cut to microseconds, so the server may seem to begin up to one early.
+    // Audit times have microseconds, so the server may seem to begin up to one microsecond early.
     server.invoke.0 >= client.invoke.0.saturating_sub(1_000) && (client.ret >= server.ret || client.verb == Verb::Watch)
 }
 
-/// Finds the server's record of an accepted write that nothing but its content joins with the client's: audit ids are optional in
-/// captures, and who had no answer has none to keep. One user's writes of one object that were answered with the same version are one
-/// where they commit it; where they may have changed nothing, if one clock shows that no other can be meant.
+/// Finds the server's record of an accepted write by its content alone, since captures need no audit ids. Two writes of one user
+/// to one object, answered with the same version, are one request if both answers show that they committed it. Without that proof
+/// they are one if they use one clock and the server's times lie inside the client's.
 fn pair_writes(
     rows: &mut Operations,
     process: impl Fn(IncarnationId) -> Process,
@@ -287,15 +293,15 @@ fn pair_writes(
     }
 }
 
-/// Whether two records of something are the same, or one does not have it.
+/// Whether two values are equal, or one of them is unknown.
 fn agrees<T: PartialEq + Copy>(one: T, other: T, known: impl Fn(T) -> bool) -> bool {
     one == other || !known(one) || !known(other)
 }
 
-/// What an answer shows of what holds back an object that is being deleted.
+/// Marks of an answer about whatever holds back an object under deletion.
 const HOLDS: [Marks; 2] = [Marks::HELD, Marks::REMOVES];
 
-/// What two records of one request show of what it asked for.
+/// What two records of one request say about its parameters.
 struct Request {
     set: Marks,
     cleared: Marks,
@@ -303,14 +309,14 @@ struct Request {
     base: Revision,
 }
 
-/// Puts together what a client's and a server's record show of one request: each may have left out what the other has.
+/// Combines the parameters in a client's and a server's record of one request: each may lack what the other has.
 fn asked_by_both(client: &Operation, server: &Operation) -> Request {
     const SHOWN: Marks =
         Marks(Marks::DRY_RUN.0 | Marks::NAMES_UID.0 | Marks::REQUEST_BODY.0 | Marks::APPLY.0 | Marks::BINDING.0);
     let uid = if client.request_uid.is_some() { client.request_uid } else { server.request_uid };
     let base = if client.asked_revision.is_some() { client.asked_revision } else { server.asked_revision };
     let mut set = Marks((client.marks.0 | server.marks.0) & SHOWN.0);
-    // Only who has the body can tell that it names no condition.
+    // Only a record with the request's body proves that the write has no condition.
     let mut bodies = [client, server].into_iter().filter(|o| o.marks.has(Marks::REQUEST_BODY));
     let unconditioned = match bodies.next_back() {
         Some(shown) => shown.marks.has(Marks::UNCONDITIONED),
@@ -337,7 +343,7 @@ impl Request {
     }
 }
 
-/// Puts the server's record of a request into the client's, or beside it.
+/// Merges the server's record of a request into the client's, or keeps it as a shadow.
 fn merge(rows: &mut Operations, row: u32, found: u32, shown: Shown<'_>, joined: &mut Joined) {
     let server = rows.get(found as usize);
     let mut merged = rows.get(row as usize);
@@ -367,7 +373,7 @@ fn merge(rows: &mut Operations, row: u32, found: u32, shown: Shown<'_>, joined: 
                     | Marks::STATUS_ANSWER.0),
         ));
     } else if merged.answered == server.answered && !merged.marks.has(HOLDS[0]) && !merged.marks.has(HOLDS[1]) {
-        // A client's recorder may have cut off what the server's log shows of an object's end.
+        // A client's recorder may have cut the fields that show an object's end; the server's log may have them.
         merged.marks.set(Marks(server.marks.0 & (HOLDS[0].0 | HOLDS[1].0)));
     }
     if merged.answered == server.answered && shown.extent(server.attributes) > shown.extent(merged.attributes) {
@@ -389,7 +395,7 @@ fn merge(rows: &mut Operations, row: u32, found: u32, shown: Shown<'_>, joined: 
     if server.clock == merged.clock && (merged.ret.is_known() || merged.verb == Verb::Watch) {
         joined.gone.insert(found, row);
     } else {
-        // The same process, seen from the other side.
+        // The shadow belongs to the client's process.
         rows.change(found as usize, |shadow| {
             shadow.incarnation = merged.incarnation;
             shadow.marks.set(Marks(Marks::SHADOW.0 | Marks::BOTH_SIDES.0));

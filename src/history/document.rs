@@ -1,4 +1,6 @@
-//! Bodies read again: what a request said and an answer showed, for the few places where a rule needs more than identity.
+//! Reads bodies of requests and answers again, for the few rules that need more than the identity of an object.
+//!
+//! Bodies are not kept in memory. All wanted bodies of one file are read in one pass, so ask for them together.
 
 use super::ids::{KeyId, OperationId};
 use super::store::History;
@@ -10,9 +12,9 @@ use std::collections::BTreeMap;
 /// A body in the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Document {
-    /// What a request sent.
+    /// The body that a request sent.
     Request(OperationId),
-    /// The object that an answer shows.
+    /// The object in an answer.
     Answer(OperationId),
     /// One object of a list.
     Item(OperationId, KeyId),
@@ -28,8 +30,8 @@ impl Document {
     }
 }
 
-/// The paths to which a body was cut, beside the identity of the object; `None` where it is whole. Recorders write them into the body, and
-/// a client that asked for metadata only got nothing else.
+/// The paths to which a body was cut, beside the object's identity; `None` for a whole body. A recorder writes them into
+/// `recordedFields`. A client that asked for metadata only received a `PartialObjectMetadata`.
 pub fn recorded_fields(body: &Value) -> Option<&str> {
     match body.get("recordedFields") {
         Some(paths) => Some(paths.as_str().unwrap_or("")),
@@ -38,7 +40,8 @@ pub fn recorded_fields(body: &Value) -> Option<&str> {
 }
 
 impl History {
-    /// Reads bodies again, each file in one pass. What can no longer be read, or was not recorded, is missing from the result.
+    /// Reads bodies again, each file in one pass. A body that can no longer be read, or was not recorded, is missing in the
+    /// result.
     pub fn documents(&self, wanted: &[Document]) -> FxHashMap<Document, Value> {
         let mut found = self.read_again(wanted.iter().map(|&document| (self.place(document), document)));
         let is_whole = |body: &Value| recorded_fields(body).is_none();
@@ -53,7 +56,7 @@ impl History {
         found
     }
 
-    /// Where servers recorded the bodies of a request that a client recorded.
+    /// Positions of a server's records with bodies, for a request that a client recorded.
     fn records(&self, document: Document) -> impl Iterator<Item = Position> {
         let records = match document {
             Document::Delivery(..) => &[],
@@ -64,7 +67,7 @@ impl History {
     }
 
     fn read_again(&self, wanted: impl IntoIterator<Item = (Position, Document)>) -> FxHashMap<Document, Value> {
-        // In the order of the files: those of an archive are then read in one pass.
+        // In the order of the files, so that an archive is read in one pass.
         let mut by_file: BTreeMap<FileId, Vec<(Position, Document)>> = BTreeMap::new();
         for (position, document) in wanted {
             by_file.entry(position.file).or_default().push((position, document));
@@ -123,7 +126,7 @@ impl History {
         }
     }
 
-    /// The audit event of an operation on its line; a batch of a webhook holds many.
+    /// The audit event of an operation on its line. One line holds many events if a webhook sent a batch.
     fn audit_event<'v>(&self, line: &'v Value, id: OperationId) -> Option<&'v Value> {
         if line.get("auditID").is_some() {
             return Some(line);
@@ -139,7 +142,7 @@ impl History {
             .find(|event| text(event, "auditID") == wanted && text(event, "stage") == "ResponseComplete")
     }
 
-    /// The object with a key out of a list or a table.
+    /// The object with this key in a list or a table.
     fn member<'v>(&self, list: &'v Value, key: KeyId) -> Option<&'v Value> {
         let key = self.keys[key.index()];
         let (namespace, name) = (self.name(key.namespace), self.name(key.name));

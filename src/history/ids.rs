@@ -1,5 +1,5 @@
-//! Identifiers: u32 newtypes, so that a key never passes for a client. Stored, each is one more than it is, so that "none", which most
-//! rows have somewhere, takes a byte.
+//! Identifiers: `u32` newtypes, so that a key is never passed as a client. The serialized value is one higher than the id:
+//! `NONE`, the most frequent value, then takes one byte.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,15 +10,15 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// "There is none" or "not known".
+            /// No id, or not known.
             pub const NONE: $name = $name(u32::MAX);
 
-            /// Whether this names something.
+            /// Whether it is an id, not [`Self::NONE`].
             pub fn is_some(self) -> bool {
                 self != Self::NONE
             }
 
-            /// As an index of its table.
+            /// The index in its table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -49,13 +49,13 @@ id! {
     Symbol;
     /// A resource: API group and plural name.
     ResourceId;
-    /// One revision counter.
+    /// A revision counter.
     DomainId;
     /// A key of the store: resource, namespace, name.
     KeyId;
-    /// What a request covers: resource, namespace, name, selectors.
+    /// The objects that a request covers: resource, namespace, name, selectors.
     ScopeId;
-    /// What selectors can see of a version.
+    /// The content of a version that selectors and rules see.
     AttributesId;
     /// A client identity: a user name.
     ClientId;
@@ -73,12 +73,12 @@ id! {
     ValueId;
     /// A part of the declared fields of objects.
     PartId;
-    /// What the evidence says about the process behind a request.
+    /// The evidence about the process behind a request.
     ProcessId;
 }
 
-/// Sorts numbers by a word of what they name, which stands beside them meanwhile: looking it up for every comparison would take
-/// longer. Those of one word are compared by the rest.
+/// Sorts numbers by `word`, then by `rest`. The words are computed once and kept beside the numbers, since looking them up for
+/// each comparison is slower.
 pub(crate) fn sort_by_word<W: Ord + Copy, R: Ord>(
     numbers: &mut [u32],
     word: impl Fn(u32) -> W,

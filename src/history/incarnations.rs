@@ -1,4 +1,7 @@
-//! Process lives: which requests are of one, and what tells.
+//! Assigns each request to an incarnation of a client, and names the evidence that separates incarnations.
+//!
+//! Precedence: the label of a capture, the pod's uid in the token, then user, address and agent. Reports name this evidence with
+//! every finding about a session, so a new kind of evidence needs a [`ToldBy`] of its own.
 
 use super::builder::Builder;
 use super::client::{self, Incarnation, Process, Served, ToldBy};
@@ -10,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 impl Builder {
-    /// An API server's own loopback client is a process of that server: its user and address are the same on every one.
+    /// The process of an API server's loopback client is separated by server, since user and address are the same on each.
     pub(super) fn on_server(&mut self, process: ProcessId, server: Symbol) -> ProcessId {
         let known = self.tables.processes.values()[process.index()];
         if self.tables.names.get(known.user) != "system:apiserver" {
@@ -19,7 +22,7 @@ impl Builder {
         ProcessId(self.tables.processes.intern(Process { clock: server, ..known }))
     }
 
-    /// Tells process lives apart. Returns the incarnation of each process that some operation has.
+    /// Separates incarnations. Returns the incarnation of each process that some operation has.
     pub(super) fn incarnations(&mut self, history: &mut History, order: &[u32]) -> FxHashMap<u32, IncarnationId> {
         let mut clients: Table<Symbol> = Table::default();
         let mut lives: FxHashMap<(Symbol, ToldBy, String, String), IncarnationId> = FxHashMap::default();
@@ -61,7 +64,7 @@ impl Builder {
                 }
             };
             let life = &mut history.incarnations[id.index()];
-            // Spans of one clock only: another clock's times would stretch them by the offset.
+            // Only times of one clock extend the span; another clock is offset.
             if operation.clock == life.clock {
                 if operation.invoke.is_known() && (operation.invoke < life.span.0 || !life.span.0.is_known()) {
                     life.span.0 = operation.invoke;
@@ -72,7 +75,7 @@ impl Builder {
                 }
             }
         }
-        // What happens inside a client has no user agent, so it names its process by what the requests of the same life share.
+        // Cache reads and decisions have no user agent, so their incarnation is looked up by user, kind of evidence and label.
         let reads = self.cache_reads.iter().map(|read| (read.incarnation.0, read.at, read.clock));
         let brackets = self.brackets.iter().map(|bracket| (bracket.incarnation.0, bracket.at, bracket.clock));
         for (process, at, clock) in reads.chain(brackets) {
@@ -97,7 +100,7 @@ impl Builder {
         of_process
     }
 
-    /// Keeps how servers tell the processes that clients recorded: of these one request is known from both sides.
+    /// Keeps the identities under which servers know recorded clients. One request of each pair is known from both sides.
     pub(super) fn served(
         &self,
         history: &mut History,
@@ -122,7 +125,7 @@ impl Builder {
         }
         if p.label.is_some() {
             let stem = client::label_place(text(p.label));
-            // A node has one kubelet, whatever its lives are called.
+            // A node has one kubelet, whatever the labels of its incarnations.
             let node = text(p.user).strip_prefix("system:node:").filter(|_| program == "kubelet" || stem.is_none());
             let place = match node {
                 Some(node) => Some(format!("{program} on node {node}, recorded by itself")),
@@ -134,7 +137,7 @@ impl Builder {
             let place = client::pod_place(text(p.pod_name), text(p.node_name), &program);
             return (ToldBy::PodUid, text(p.pod_uid).to_owned(), place, program);
         }
-        // A node's own identity is its place; any other user is placed by its address.
+        // A node's own identity is its place; any other user's place is its address.
         let place = text(p.user).strip_prefix("system:node:").map(|node| format!("{program} on node {node}"));
         let mut label = format!("{} from {}", text(p.agent), text(p.address));
         if p.clock.is_some() {
@@ -149,7 +152,7 @@ impl Builder {
     }
 }
 
-/// What tells processes apart that share what told their lives: the containers of a pod run several programs.
+/// The further part that separates processes with equal evidence: the containers of one pod run several programs.
 fn within(told_by: ToldBy, program: &str) -> String {
     if told_by == ToldBy::PodUid { program.to_owned() } else { String::new() }
 }

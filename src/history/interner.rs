@@ -1,42 +1,42 @@
-//! Text and tuples to dense ids.
+//! Maps texts and small values to dense ids, in the order in which they first appear.
 
 use super::ids::Symbol;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
 
-/// Ids by hash. Half of the hash stands beside the id: telling values apart, and growing, seldom look at the values.
+/// Hash table of ids. Half of the hash is kept beside the id, so growing and most comparisons need no access to the values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index(HashTable<(u32, u32)>);
 
 impl Index {
-    /// Where values of half a hash stand.
+    /// The table position for half a hash.
     fn place(half: u32) -> u64 {
         u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The half of a hash that is kept.
+    /// The upper half of a hash, which is kept.
     pub fn half(hash: u64) -> u32 {
         (hash >> 32) as u32
     }
 
-    /// The id of a value, told by half its hash.
+    /// The id of a value with this half hash for which `is` holds.
     pub fn find(&self, half: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         self.0.find(Index::place(half), |&(id, other)| other == half && is(id)).map(|&(id, _)| id)
     }
 
-    /// Takes in an id whose value is not there.
+    /// Inserts an id. Its value must not be in the table yet.
     pub fn insert(&mut self, half: u32, id: u32) {
         self.0.insert_unique(Index::place(half), (id, half), |&(_, half)| Index::place(half));
     }
 
-    /// Room for so many more.
+    /// Reserves room for `more` further ids.
     #[cfg(feature = "container")]
     fn reserve(&mut self, more: usize) {
         self.0.reserve(more, |&(_, half)| Index::place(half));
     }
 
-    /// The halves by id, of so many ids from 0 on.
+    /// The half hashes of ids 0 to `count`, by id.
     fn halves(&self, count: usize) -> Vec<u32> {
         let mut halves = vec![0; count];
         self.0.iter().for_each(|&(id, half)| halves[id as usize] = half);
@@ -44,18 +44,18 @@ impl Index {
     }
 }
 
-/// Interned text in one growing buffer: one allocation for all, 16 bytes of bookkeeping a text beside the table.
+/// Interned texts in one growing buffer: one allocation for all, plus 16 bytes per text.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
     ends: Vec<usize>,
     index: Index,
-    /// The id of the empty text, which stands in nearly every row.
+    /// The id of the empty text, the most frequent one.
     empty: Symbol,
 }
 
 impl Interner {
-    /// The id of a text, a new one where it was not seen before.
+    /// The id of a text; a new one for a new text.
     pub fn intern(&mut self, text: &str) -> Symbol {
         if text.is_empty() && self.empty.is_some() {
             return self.empty;
@@ -77,13 +77,13 @@ impl Interner {
         Symbol(id)
     }
 
-    /// Takes in the texts of another; returns where they went.
+    /// Interns all texts of another interner; returns their new ids by old id.
     pub fn absorb(&mut self, other: &Interner) -> Vec<Symbol> {
         let halves = other.index.halves(other.len());
         other.iter().zip(halves).map(|(text, half)| self.intern_hashed(text, half)).collect()
     }
 
-    /// As [`Interner::intern`], where the text is likely that of `last`, which becomes the one returned.
+    /// As [`Interner::intern`], but first compares with the text of `last`, the likely repeat, and sets `last` to the result.
     pub fn again(&mut self, last: &mut Symbol, text: &str) -> Symbol {
         if text.is_empty() {
             return self.intern(text);
@@ -114,13 +114,13 @@ impl Interner {
         self.ends.is_empty()
     }
 
-    /// All texts in a row, in id order.
+    /// All texts concatenated, in id order.
     #[cfg(feature = "container")]
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The texts of these lengths in a row; `None` where they are not, or one is there twice.
+    /// Splits concatenated texts by their lengths in bytes. `None` if the lengths do not fit the text, or if a text is repeated.
     #[cfg(feature = "container")]
     pub(super) fn of_texts(text: String, lengths: &[u32]) -> Option<Interner> {
         let mut interner = Interner { text, ends: Vec::with_capacity(lengths.len()), ..Interner::default() };
@@ -188,7 +188,7 @@ impl<T: Eq + Hash> Table<T> {
         id
     }
 
-    /// The id of a value that was interned before.
+    /// The id of a value, if it was interned.
     pub fn find(&self, value: &T) -> Option<u32> {
         self.index.find(Index::half(FxBuildHasher.hash_one(value)), |id| self.values[id as usize] == *value)
     }
@@ -198,7 +198,7 @@ impl<T: Eq + Hash> Table<T> {
         &self.values
     }
 
-    /// The same, without the room to look them up and to add others.
+    /// All values in id order, without the lookup table and spare capacity.
     pub fn into_values(mut self) -> Vec<T> {
         self.values.shrink_to_fit();
         self.values

@@ -1,7 +1,7 @@
-//! What declared fields hold, as parts of JSON, each kept once however many versions show it.
+//! Hash-consed JSON: the declared fields of all versions as parts, with equal parts stored once.
 //!
-//! Two versions of an object differ in a field or two, and a thousand pods of one controller have the same owner. So equal parts
-//! are one part, and whether a field changed is a comparison of two numbers.
+//! Versions of one object differ in a field or two, and a thousand pods of one controller have the same owner. With equal parts
+//! shared, a field changed exactly if two ids differ. Invariant: a part is interned after all parts inside it.
 
 use super::ids::{PartId, Symbol};
 use super::interner::{Index, Interner};
@@ -12,17 +12,17 @@ use std::hash::{Hash, Hasher};
 /// A value, one level deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'v> {
-    /// `null`, and whatever a declared path leads through without anything below it being declared.
+    /// `null`, and any value between the declared paths that has no declared part.
     Null,
-    /// A truth value.
+    /// `true` or `false`.
     Bool(bool),
     /// A number, as text.
     Number(Symbol),
     /// A text.
     Text(Symbol),
-    /// Elements (their names are none).
+    /// Elements. Their names are [`Symbol::NONE`].
     List(&'v [(Symbol, PartId)]),
-    /// Members, in the order of their names' symbols.
+    /// Members, sorted by the symbols of their names.
     Map(&'v [(Symbol, PartId)]),
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Node {
     Map(u32, u32),
 }
 
-/// Deeper than any JSON that is read (serde_json stops at 128), so that whoever walks down needs no guard.
+/// Bound on depth, above that of any JSON that is read (serde_json stops at 128), so that recursion over parts needs no guard.
 #[cfg(feature = "container")]
 const DEEPEST: u8 = 200;
 
@@ -54,14 +54,14 @@ impl Parts {
         view(&self.children, self.nodes[id.index()])
     }
 
-    /// How they are kept: the values, and the elements and members of all of them.
+    /// The storage, for a container: the values, and the elements and members of all lists and maps.
     #[cfg(feature = "container")]
     pub(super) fn rows(&self) -> (&[Node], &[(Symbol, PartId)]) {
         (&self.nodes, &self.children)
     }
 
-    /// Parts that were kept so. `None` where they cannot have been: a value is made of earlier ones, no deeper than a reader of JSON
-    /// goes, names the first `names` symbols, and is there once.
+    /// Parts from the storage of a container. `None` if it is not valid: every value must consist of earlier ones, be at most
+    /// [`DEEPEST`] deep, occur once, and use only the first `names` symbols.
     #[cfg(feature = "container")]
     pub(super) fn of_rows(nodes: Vec<Node>, children: Vec<(Symbol, PartId)>, names: usize) -> Option<Parts> {
         let mut parts = Parts { nodes, children, index: Index::default() };
@@ -69,7 +69,7 @@ impl Parts {
         let mut begin = 0;
         for (id, &node) in parts.nodes.iter().enumerate() {
             if let Node::List(start, length) | Node::Map(start, length) = node {
-                // One behind the other, without a hole.
+                // Ranges of children follow each other without a hole.
                 let end = start.checked_add(length)?;
                 (start == begin && end as usize <= parts.children.len()).then_some(())?;
                 begin = end;
@@ -98,7 +98,7 @@ impl Parts {
         (begin as usize == parts.children.len()).then_some(parts)
     }
 
-    /// How many different ones there are.
+    /// Number of distinct values.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -108,7 +108,7 @@ impl Parts {
         self.nodes.is_empty()
     }
 
-    /// The id of a value; of a map, the members in any order, each name once.
+    /// The id of a value. Members of a map may be in any order, but each name occurs once.
     pub fn intern(&mut self, value: Part<'_>) -> PartId {
         let mut sorted;
         let value = match value {
@@ -142,11 +142,11 @@ impl Parts {
         PartId(id)
     }
 
-    /// Takes in the parts of a block, whose names went where `name` says; returns where its parts went.
+    /// Interns the parts of a block. `name` maps the block's symbols to this history's. Returns the new ids by old id.
     pub fn absorb(&mut self, other: &Parts, name: impl Fn(Symbol) -> Symbol) -> Vec<PartId> {
         let mut moved: Vec<PartId> = Vec::with_capacity(other.nodes.len());
         let mut children = Vec::new();
-        // What a value is made of was interned before it.
+        // The parts inside a value have lower ids, so they are moved already.
         for &node in &other.nodes {
             let value = view(&other.children, node);
             if let Part::List(old) | Part::Map(old) = value {
@@ -204,7 +204,7 @@ fn view(children: &[(Symbol, PartId)], node: Node) -> Part<'_> {
     }
 }
 
-/// Half a hash, see [`Index`].
+/// Half a hash; see [`Index`].
 fn hash(value: Part<'_>) -> u32 {
     let mut hasher = FxHasher::default();
     match value {

@@ -1,4 +1,7 @@
-//! Inputs to histories: all evidence of a Kubernetes cluster is one, every operation log and every etcd report is one of its own.
+//! Reads inputs into histories. All evidence of one Kubernetes cluster is one history. Every operation log and every etcd report
+//! is a history of its own.
+//!
+//! Blocks are read in parallel and merged in input order, so the result does not depend on the number of threads.
 
 use super::batch::Batch;
 use super::builder::{Builder, Domains, short_name};
@@ -19,16 +22,16 @@ use crate::ingest::{
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Why the cluster's history does not use a file.
+/// The reason why the cluster's history ignores a file.
 const OF_ITS_OWN: &str = "an operation log: a history of its own";
 
-/// Reads inputs into one history: the first of [`load_each`].
+/// Reads inputs and returns the first history of [`load_each`].
 pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, progress: &dyn Progress) -> History {
     load_each(inputs, options, domains, progress).swap_remove(0)
 }
 
-/// Reads inputs into histories, at least one: that of the cluster, where there is evidence of one (or of nothing at all), then
-/// one for each operation log, then one for each etcd report, in the order of the inputs; then those of containers.
+/// Reads inputs into at least one history. Order: the cluster's (if there is evidence of one, or nothing could be read), then one
+/// for each operation log, then one for each etcd report, each in input order, then those of containers.
 pub fn load_each(
     inputs: Vec<InputFile>,
     options: &ReadOptions,
@@ -68,7 +71,7 @@ pub fn load_each(
     own
 }
 
-/// Inputs by the cluster that the user names: those of none first.
+/// Inputs by declared cluster: first those without one.
 fn by_cluster(inputs: Vec<InputFile>) -> Vec<Vec<InputFile>> {
     let mut clusters: BTreeMap<Option<String>, Vec<InputFile>> = BTreeMap::new();
     for input in inputs {
@@ -79,7 +82,7 @@ fn by_cluster(inputs: Vec<InputFile>) -> Vec<Vec<InputFile>> {
     if clusters.is_empty() { vec![Vec::new()] } else { clusters.into_values().collect() }
 }
 
-/// The histories of what is no etcd report.
+/// The histories of all inputs that are not etcd reports.
 fn load_others(
     inputs: Vec<InputFile>,
     options: &ReadOptions,
@@ -101,7 +104,7 @@ fn load_others(
         }
     });
     let is_log = |file: &FileSummary| file.format.and_then(Format::from_name).is_some_and(Format::is_operation_log);
-    // What could not be read at all may have been anything.
+    // A file that could not be read at all may be evidence of the cluster.
     let cluster = logs.is_empty()
         || reading.files.iter().any(|file| match file.format {
             Some(_) => !is_log(file),
@@ -111,7 +114,7 @@ fn load_others(
     let mut ignored = Vec::new();
     if cluster {
         let mut history = builder.finish(domains);
-        // Lines that only fail when a recording is put together count like those that could not be read.
+        // Problems found when the lines of a recording were joined count like lines that could not be read.
         let mut files = reading.files.clone();
         for (file, joined) in files.iter_mut().zip(&history.files) {
             file.problems += joined.problems;
@@ -144,8 +147,8 @@ fn load_others(
     histories
 }
 
-/// Takes away what tells of a run that another log tells more of: Jepsen's text logs beside its `history.edn`, or beside each
-/// other.
+/// Removes logs of a run that another log shows better: Jepsen's text logs beside the `history.edn` of the run, or a second text
+/// log.
 fn once(histories: &mut Vec<History>) {
     let format = |history: &History| {
         let format = history.files.first().and_then(|file| file.format).and_then(Format::from_name);
@@ -183,7 +186,7 @@ fn once(histories: &mut Vec<History>) {
     }
 }
 
-/// What one worker collects of a block.
+/// The rows that one worker collects from a block.
 enum Collected {
     Cluster(Box<Batch>),
     Log(Box<calls::Batch>),
@@ -219,7 +222,7 @@ impl Log {
         Log { file, names: Interner::default(), pairing: Pairing::new(&input.shown) }
     }
 
-    /// The history of the log; its only file has the id 0.
+    /// The history of the log. Its only file has id 0.
     fn history(mut self, input: InputFile, mut file: FileSummary, mut problems: Vec<Problem>) -> History {
         let unread = problems.iter().map(|problem| problem.line).filter(|line| *line > 0).min();
         let unread = unread.or((!problems.is_empty()).then_some(0));

@@ -1,5 +1,5 @@
-//! Stage 2 of 5: records to a history. Input: [`crate::ingest::Record`]s. Output: [`History`], the recorded facts in rows
-//! with interned names. Invariant: decides nothing.
+//! Stage 2 of 5: from records to a history. Input: [`crate::ingest::Record`]s. Output: [`History`], the recorded facts in rows
+//! with interned names. Invariant: this stage decides nothing; it only reads, joins and names.
 
 pub(crate) mod batch;
 pub(crate) mod builder;

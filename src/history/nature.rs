@@ -1,9 +1,9 @@
-//! What a history is a history of.
+//! The nature of a history: Kubernetes, etcd, or an operation log.
 
 use super::calls::Calls;
 use super::etcd::Cluster;
 
-/// What a history is a history of.
+/// The nature of a history, which decides the rules that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     /// Requests to Kubernetes API servers.
@@ -15,7 +15,7 @@ pub enum Nature {
 }
 
 impl Nature {
-    /// The word in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Nature::Kubernetes => "kubernetes",

@@ -1,4 +1,7 @@
-//! Operations, listed items, watch deliveries: the rows of a history.
+//! The rows of a history: operations, listed items, watch deliveries, witness events, cache reads.
+//!
+//! Invariant: [`Operation::invoke`] is never later than the first moment of a possible effect and [`Operation::ret`] never
+//! earlier than the last, so that intervals stay sound.
 
 use super::ids::{AttributesId, ClockId, IncarnationId, KeyId, OperationId, ScopeId, ServerId, StreamId, Symbol};
 use super::request::{Asked, Verb};
@@ -6,7 +9,7 @@ use super::revision::Revision;
 use crate::ingest::{Position, Time};
 use serde::{Deserialize, Serialize};
 
-/// An audit id: 128 bits where it is a UUID, else an interned text. Not unique and not trustworthy (a client may send it).
+/// An audit id: two words for a UUID, else an interned text. It is neither unique nor trustworthy, since a client may send one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AuditId {
     /// None was recorded.
@@ -23,7 +26,7 @@ pub enum AuditId {
 pub struct Marks(pub u32);
 
 impl Marks {
-    /// Nothing is committed: `dryRun`.
+    /// `dryRun`: the server commits nothing.
     pub const DRY_RUN: Marks = Marks(1);
     /// The audit backend cut the bodies off.
     pub const TRUNCATED: Marks = Marks(1 << 1);
@@ -49,11 +52,11 @@ impl Marks {
     pub const CLIENT_SIDE: Marks = Marks(1 << 11);
     /// The server recorded it too: an audit event and a capture of one request were made one operation.
     pub const BOTH_SIDES: Marks = Marks(1 << 12);
-    /// The request's path or method was not that of a resource, or of none that the server knew: the request is left out.
+    /// The path or method names no resource, or none that the server knew. The request is left out of the history.
     pub const NO_RESOURCE: Marks = Marks(1 << 13);
-    /// The write names no version and no uid: unconditional. Not one that applies: it states what shall be there, whatever it finds.
+    /// The write names no version and no uid. An apply never has this mark, since it states a result and not a change.
     pub const UNCONDITIONED: Marks = Marks(1 << 14);
-    /// A file that someone saved (a list, a raw stream), not a request of a known process.
+    /// A saved file (a list, a raw stream), not a request of a known process.
     pub const SAVED: Marks = Marks(1 << 15);
     /// The object answered carries a deletionTimestamp.
     pub const TERMINATING: Marks = Marks(1 << 16);
@@ -69,11 +72,11 @@ impl Marks {
     pub const LIST_ANSWER: Marks = Marks(1 << 20);
     /// Server-side apply.
     pub const APPLY: Marks = Marks(1 << 21);
-    /// The subresource is `binding`: the only one that gives an object to another.
+    /// The subresource is `binding`, the only one that binds an object to another.
     pub const BINDING: Marks = Marks(1 << 22);
     /// The object answered carries a deletionTimestamp, and shows that finalizers or a grace period hold it back.
     pub const HELD: Marks = Marks(1 << 23);
-    /// The object answered to a read has another name or namespace than the one that was asked for. What it shows is left out.
+    /// The object in the answer to a read has another name or namespace than the requested one. Its content is left out.
     pub const OTHER_OBJECT: Marks = Marks(1 << 26);
 
     /// Whether all bits of `other` are set.
@@ -92,24 +95,23 @@ impl Marks {
     }
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server answered with success.
     Answered,
     /// The server refused: nothing was committed.
     Rejected,
-    /// Nobody knows: no answer, or one that leaves it open (5xx on a write). A write may have been committed, may yet be,
-    /// or never.
+    /// The outcome is open: no answer, or a 5xx answer to a write. The write may be committed already, later, or never.
     Unknown,
 }
 
 /// One request with what is known of its answer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Operation {
-    /// Where its answer stands (or the only record of it).
+    /// Position of its answer, or of its only record.
     pub position: Position,
-    /// Audit id.
+    /// The audit id, for display and for joining records.
     pub audit_id: AuditId,
     /// Not later than the moment at which the request could first take effect.
     pub invoke: Time,
@@ -121,13 +123,13 @@ pub struct Operation {
     pub answered: Revision,
     /// Clock of `invoke` and `ret`.
     pub clock: ClockId,
-    /// Server, where known.
+    /// The server, if known.
     pub server: ServerId,
-    /// The process.
+    /// The incarnation that sent it.
     pub incarnation: IncarnationId,
     /// What it covers: resource, namespace, name, selectors.
     pub scope: ScopeId,
-    /// The one object that it is about, where it is about one.
+    /// The object, if it is about a single one.
     pub key: KeyId,
     /// The uid that the request names.
     pub request_uid: Symbol,
@@ -139,25 +141,26 @@ pub struct Operation {
     pub items_start: u32,
     /// How many items were listed.
     pub items_len: u32,
-    /// The decision that it belongs to (capture format), else none.
+    /// The decision that it belongs to (captures only), else none.
     pub decision: Symbol,
-    /// Of a page of a list: the last key of the pages before, below the path of the list, where the request's continue token tells it.
+    /// For a page of a list: the last key of the earlier pages, below the path of the list, if the request's continue token has
+    /// it.
     pub page_after: Symbol,
-    /// Of a page that is not the last one: its own last key, where the answer's continue token tells it.
+    /// For a page that is not the last one: its own last key, if the answer's continue token has it.
     pub page_end: Symbol,
-    /// Marks.
+    /// The marks.
     pub marks: Marks,
     /// HTTP status, 0 without answer.
     pub status: u16,
-    /// Verb.
+    /// The verb.
     pub verb: Verb,
-    /// How the version was asked for.
+    /// The way in which the request chose a version.
     pub asked: Asked,
-    /// Subresource.
+    /// The subresource class.
     pub subresource: Subresource,
 }
 
-/// Subresources that differ in meaning.
+/// Subresources, by the object in their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Subresource {
     /// The object itself.
@@ -169,19 +172,19 @@ pub enum Subresource {
     Scale,
     /// `binding` and `eviction`: they change the parent, and their answers do not show it.
     Effect,
-    /// Others that answer with the parent object: `finalize`, `approval`, `ephemeralcontainers`, `resize`.
+    /// Other subresources that answer with the parent: `finalize`, `approval`, `ephemeralcontainers`, `resize`.
     Part,
-    /// Others that do not: `log`, `exec`, `proxy`, `token`.
+    /// Other subresources that do not: `log`, `exec`, `proxy`, `token`.
     Other,
 }
 
-/// The mark of a subresource that says more than [`Subresource`] does.
+/// The mark of a subresource, for the details that [`Subresource`] leaves out.
 pub fn mark_of_subresource(word: &str) -> Marks {
     if word == "binding" { Marks::BINDING } else { Marks::default() }
 }
 
 impl Subresource {
-    /// From the word.
+    /// The class of a subresource, by its word in the path.
     pub fn from_word(word: &str) -> Subresource {
         match word {
             "" => Subresource::None,
@@ -200,16 +203,17 @@ impl Subresource {
 }
 
 impl Operation {
-    /// Whether the answer of an accepted write proves that it made the version shown: it created the object, or is above its base. A
-    /// server that finds nothing to change answers with what is there (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
+    /// Whether the answer to an accepted write proves that the write made the version in it: it created the object, or the
+    /// version is above its base. A server that finds nothing to change answers with the present object (apiserver
+    /// `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
     pub fn shows_its_commit(&self) -> bool {
         self.status == 201 || (self.asked_revision.is_some() && self.answered > self.asked_revision)
     }
 
-    /// What became of it.
+    /// The outcome, by the status.
     ///
-    /// A 5xx answer to a write leaves it open (apiserver answers 504 or 500 when its call to etcd ran out of time, while
-    /// etcd may have committed); 429 and 4xx are refusals. Observed: `docs/formats.md`, "outcomes".
+    /// A 5xx answer leaves a write open: the apiserver answers 504 or 500 if its call to etcd timed out, and etcd may have
+    /// committed. 429 and 4xx are refusals. Observed: `docs/formats.md`, "outcomes".
     pub fn outcome(&self) -> Outcome {
         match self.status {
             _ if self.marks.has(Marks::OPEN) => Outcome::Unknown,
@@ -219,12 +223,12 @@ impl Operation {
         }
     }
 
-    /// Whether it was answered with success.
+    /// Whether the server answered with success.
     pub fn is_answered(&self) -> bool {
         self.outcome() == Outcome::Answered
     }
 
-    /// Whether it changed the store for certain or perhaps; dry runs never do.
+    /// Whether it changed the store or may have done so. A dry run never does.
     pub fn may_write(&self) -> bool {
         self.verb.is_write()
             && !self.marks.has(Marks::DRY_RUN)
@@ -241,13 +245,13 @@ impl Operation {
 /// One item of a list (or of the initial part of a stream).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its key.
+    /// The key.
     pub key: KeyId,
-    /// Its uid.
+    /// The uid.
     pub uid: Symbol,
-    /// Its version.
+    /// The version.
     pub revision: Revision,
-    /// What selectors see of it.
+    /// The content that selectors and rules see.
     pub attributes: AttributesId,
 }
 
@@ -260,44 +264,44 @@ pub enum DeliveryKind {
     Modified,
     /// An object left the scope: deleted, or no longer selected.
     Deleted,
-    /// Progress.
+    /// Progress: every change through its revision was delivered.
     Bookmark,
     /// The bookmark that ends the initial events.
     InitialEventsEnd,
-    /// An error; `code` says which.
+    /// An error, with its HTTP code in [`Delivery::code`].
     Error,
-    /// Something that the evidence does not identify (a table row without object): the stream's account has a hole here.
+    /// An event without an identified object (a table row without object): the stream may lack a change here.
     Unidentified,
 }
 
 /// One event of a watch stream, as it reached the client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Where it stands.
+    /// Position in the evidence.
     pub position: Position,
-    /// When its line was complete, on the stream's clock.
+    /// Time at which its line was complete, on the stream's clock.
     pub at: Time,
-    /// Its version (a bookmark's: the progress).
+    /// The version; for a bookmark, the progress.
     pub revision: Revision,
-    /// Its key.
+    /// The key.
     pub key: KeyId,
-    /// Its uid.
+    /// The uid.
     pub uid: Symbol,
-    /// What selectors see of it.
+    /// The content that selectors and rules see.
     pub attributes: AttributesId,
-    /// Kind.
+    /// The kind.
     pub kind: DeliveryKind,
     /// HTTP code of an error.
     pub code: u16,
 }
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamEnd {
-    /// The evidence does not say (it may be open still).
+    /// The evidence shows no end; the stream may still be open.
     #[default]
     Open,
-    /// The server closed it in order (also: timeoutSeconds).
+    /// The server closed it in order, `timeoutSeconds` included.
     Eof,
     /// The client closed it.
     Closed,
@@ -305,20 +309,20 @@ pub enum StreamEnd {
     Broken,
 }
 
-/// A watch of which the deliveries are known.
+/// A watch with recorded deliveries.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Stream {
-    /// This stream.
+    /// The id of this stream.
     pub id: StreamId,
-    /// Its request.
+    /// The watch request.
     pub operation: OperationId,
     /// First delivery, an index into the history's deliveries.
     pub deliveries_start: u32,
-    /// How many there are.
+    /// Number of deliveries.
     pub deliveries_len: u32,
-    /// How it ended.
+    /// The kind of end.
     pub end: StreamEnd,
-    /// When.
+    /// Time of the end.
     pub ended: Time,
 }
 
@@ -332,84 +336,84 @@ impl Stream {
 /// One event of an etcd witness.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct WitnessEvent {
-    /// Where it stands.
+    /// Position in the evidence.
     pub position: Position,
     /// Revision of the change.
     pub revision: Revision,
     /// Revision at which the key's present life began; zero on a tombstone.
     pub created: Revision,
-    /// Its key; none where the etcd key is no object's.
+    /// Its key; none if the etcd key belongs to no object.
     pub key: KeyId,
-    /// Uid, where the value could be read.
+    /// The uid, if the value could be read.
     pub uid: Symbol,
-    /// What selectors see of it.
+    /// The content that selectors and rules see.
     pub attributes: AttributesId,
-    /// How many changes the key's present life has had, this one included (mvccpb `KeyValue.version`); 0 on a tombstone.
+    /// Number of changes in the key's present life, this one included (mvccpb `KeyValue.version`); 0 on a tombstone.
     pub count: u32,
     /// Whether it is a tombstone.
     pub tombstone: bool,
 }
 
-/// A stretch of revisions that a witness shows without a hole: (after, through].
+/// An interval of revisions in which a witness misses no change: (after, through].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WitnessSpan {
-    /// Everything after this revision.
+    /// Exclusive lower bound.
     pub after: Revision,
-    /// Through this one.
+    /// Inclusive upper bound.
     pub through: Revision,
-    /// What it covers: one resource and namespace; none: every object.
+    /// Its scope: one resource, perhaps in one namespace; none for every object.
     pub scope: ScopeId,
-    /// Where the stretch begins.
+    /// Position of its first event.
     pub position: Position,
 }
 
 /// The begin or the end of one pass of a decision (`decision` lines of a capture).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bracket {
-    /// Where it stands.
+    /// Position in the evidence.
     pub position: Position,
-    /// When.
+    /// Time, on `clock`.
     pub at: Time,
     /// Clock of `at`.
     pub clock: ClockId,
-    /// The process.
+    /// The incarnation.
     pub incarnation: IncarnationId,
     /// The decision.
     pub decision: Symbol,
-    /// Whether the pass begins here; else it ends.
+    /// Whether the pass begins here; otherwise it ends here.
     pub begins: bool,
 }
 
-/// What a recorder notes for pictures (`mark` lines of a capture): never evidence.
+/// A recorder's note for diagrams (`mark` lines of a capture), never evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// Where it stands.
+    /// Position in the evidence.
     pub position: Position,
-    /// When it begins.
+    /// Begin.
     pub at: Time,
-    /// When it ends; unknown for a moment.
+    /// End; unknown for an instant.
     pub until: Time,
-    /// What it says.
+    /// Its text.
     pub name: Symbol,
 }
 
 /// A read from a client-side cache (`read` lines of a capture).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CacheRead {
-    /// Where it stands.
+    /// Position in the evidence.
     pub position: Position,
-    /// When.
+    /// Time, on `clock`.
     pub at: Time,
     /// Clock of `at`.
     pub clock: ClockId,
-    /// The process.
+    /// The incarnation.
     pub incarnation: IncarnationId,
-    /// The decision that used it.
+    /// The decision that used the value.
     pub decision: Symbol,
     /// The key.
     pub key: KeyId,
-    /// The uid seen; none: it saw absence.
+    /// The uid read; none if the cache had no such object.
     pub uid: Symbol,
-    /// The version seen; zero: it saw absence.
+    /// The version read; zero if the cache had no such object.
     pub revision: Revision,
 }

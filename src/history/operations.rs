@@ -1,8 +1,8 @@
-//! The operations of a history, as they are kept: in rows of 88 bytes, since nothing else of a history is as many. What checks ask
-//! for is 64 of them, one line of a cache; where the record stands, and its audit id, are only needed to tell people.
+//! Storage of operations: rows of 88 bytes, since a history has more operations than anything else. Checks read 64 of them, one
+//! cache line. The other 24 hold the position and the audit id, which only reports need.
 //!
-//! A row has room for what nearly every request needs. An operation that needs more (a revision of more than 64 bits, a decision,
-//! hours between request and answer) is kept whole beside the rows.
+//! An operation that does not fit (a revision above 64 bits, a decision, a page key, hours between request and answer) is kept
+//! whole in a map beside the rows. Invariant: [`Operations::get`] returns exactly what was pushed.
 
 use super::ids::*;
 use super::operation::{AuditId, Marks, Operation, Subresource};
@@ -12,24 +12,23 @@ use super::rows::Rows;
 use crate::ingest::{FileId, Position, Time};
 use rustc_hash::FxHashMap;
 
-/// Operations by number. They are handed out by value, so that nothing outside knows how they are kept.
+/// Operations by number. Accessors return values, so the layout stays private.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     rows: Rows<Row>,
     records: Vec<Record>,
-    /// What each row is, so that who looks for few of them does not go through the rows: the number of its verb, with [`SHADOW`] where
-    /// it is one.
+    /// One byte per row, so that a filter by verb does not read the rows: the verb's number, plus [`SHADOW`] for a shadow.
     sorts: Vec<u8>,
-    /// Where records come from: file, server, clock.
+    /// Distinct sources of records: file, server, clock.
     sources: Vec<Source>,
     known: FxHashMap<Source, u32>,
-    /// Operations that need more than a row.
+    /// Operations that do not fit into a row.
     whole: FxHashMap<u32, Operation>,
 }
 
 type Source = (FileId, ServerId, ClockId);
 
-/// An operation without what few of them have.
+/// An operation without its rare fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Row {
@@ -37,7 +36,7 @@ struct Row {
     asked_revision: u64,
     answered: u64,
     marks: Marks,
-    /// Source and status.
+    /// Index of the source, and the status in the low [`STATUS`] bits.
     source: u32,
     took: Took,
     incarnation: IncarnationId,
@@ -52,35 +51,35 @@ struct Row {
     form: u8,
 }
 
-/// The record of an operation.
+/// The part of an operation that only reports need.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     audit_id: [u64; 2],
-    /// Offset and line.
+    /// Offset, and the line in the low [`LINE`] bits.
     place: u64,
 }
 
 const _: () = assert!(size_of::<Row>() == 64 && size_of::<Record>() == 24);
 
-/// Bits of the line in [`Record::place`], the offset above them.
+/// Bits of the line in [`Record::place`]; the offset is above them.
 const LINE: u32 = 28;
-/// Bits of the status in [`Row::source`], the index of the source above them.
+/// Bits of the status in [`Row::source`]; the index of the source is above them.
 const STATUS: u32 = 10;
-/// Forms of a row: which kind of audit id, whether its uid and attributes are the first of its items and how many, whether the whole
-/// operation stands beside.
+/// Bits of [`Row::form`]. UUID and TEXT: kind of audit id. ITEMS: `answer_uid` and `attributes` hold start and length of the
+/// items. WHOLE: the operation is in `Operations::whole`.
 const UUID: u8 = 1;
 const TEXT: u8 = 2;
 const ITEMS: u8 = 4;
 const WHOLE: u8 = 8;
 
-/// In a sort: the operation is the shadow of a client's own record.
+/// In a sort: a server's record of a request that the client recorded too.
 const SHADOW: u8 = 1 << 4;
 
 fn sort(o: &Operation) -> u8 {
     o.verb as u8 | if o.marks.has(Marks::SHADOW) { SHADOW } else { 0 }
 }
 
-/// How long an operation took: nanoseconds below a second or so, above them microseconds; the highest value: no answer.
+/// Duration of an operation: nanoseconds below 2^30, above them microseconds; the highest value means no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Took(u32);
 
@@ -88,7 +87,7 @@ impl Took {
     const OPEN: Took = Took(u32::MAX);
     const NANOSECONDS: u32 = 1 << 30;
 
-    /// `None` where it does not fit.
+    /// `None` if the duration does not fit.
     fn between(invoke: Time, ret: Time) -> Option<Took> {
         if !ret.is_known() {
             return Some(Took::OPEN);
@@ -117,12 +116,12 @@ impl Record {
 }
 
 impl Operations {
-    /// How many there are.
+    /// Number of operations.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 0
     }
@@ -176,27 +175,27 @@ impl Operations {
         self.whole[&(index as u32)]
     }
 
-    /// All of them, in order of their numbers.
+    /// All operations, by number.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Operation> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// All of them with their ids.
+    /// All operations with their ids.
     pub fn by_id(&self) -> impl DoubleEndedIterator<Item = (OperationId, Operation)> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| (OperationId(index as u32), self.get(index)))
     }
 
-    /// Those that are no shadow of a client's own record, in order of their numbers.
+    /// All operations but shadows, by number.
     pub fn but_shadows(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         Sorted { operations: self, at: 0, wanted: (1 << SHADOW) - 1 }
     }
 
-    /// The numbers of those that are no shadow of a client's own record, in order.
+    /// The ids of all operations but shadows, in order.
     pub fn ids_but_shadows(&self) -> impl Iterator<Item = OperationId> + use<'_> {
         self.ids((1 << SHADOW) - 1)
     }
 
-    /// The numbers of those of some verbs that are no shadow of a client's own record, in order.
+    /// The ids of operations with these verbs, without shadows, in order.
     pub fn ids_of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = OperationId> + use<'_> {
         self.ids(sorts(verbs))
     }
@@ -206,74 +205,74 @@ impl Operations {
         found.map(|(index, _)| OperationId(index))
     }
 
-    /// Those of some verbs that are no shadow of a client's own record, in order of their numbers.
+    /// Operations with these verbs, without shadows, by number.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         Sorted { operations: self, at: 0, wanted: sorts(verbs) }
     }
 
-    /// Those of some verbs, shadows of clients' own records too.
+    /// Operations with these verbs, shadows included.
     pub fn all_of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         let wanted = sorts(verbs);
         Sorted { operations: self, at: 0, wanted: wanted | wanted << SHADOW }
     }
 
-    /// Those that have marks, in order of their numbers.
+    /// Operations with all these marks, by number.
     pub fn of_marks(&self, marks: Marks) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         let found = (0..).zip(self.rows.iter()).filter(move |(_, row)| row.marks.has(marks));
         found.map(|(index, _)| (OperationId(index), self.get(index as usize)))
     }
 
-    /// Those that belong to a decision, in order of their numbers.
+    /// Operations that belong to a decision, by number.
     pub fn decided(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'_> {
         let mut found: Vec<u32> = self.whole.iter().filter(|(_, o)| o.decision.is_some()).map(|(id, _)| *id).collect();
         found.sort_unstable();
         found.into_iter().map(|index| (OperationId(index), self.get(index as usize)))
     }
 
-    /// Those of which the answer has an earlier time than the request, in order of their numbers.
+    /// Operations whose answer has an earlier time than the request, by number.
     pub fn answered_before_sent(&self) -> impl Iterator<Item = Operation> + use<'_> {
-        // No row says so little as that: such are kept whole.
+        // A row cannot hold a negative duration, so these are kept whole.
         let is_odd = |o: &Operation| o.invoke.is_known() && o.ret.is_known() && o.ret < o.invoke && o.clock.is_some();
         let mut found: Vec<u32> = self.whole.iter().filter(|(_, o)| is_odd(o)).map(|(id, _)| *id).collect();
         found.sort_unstable();
         found.into_iter().map(|index| self.get(index as usize))
     }
 
-    /// When one was sent.
+    /// Time of the request.
     #[inline]
     pub fn invoke(&self, index: usize) -> Time {
         self.rows[index].invoke
     }
 
-    /// When one was answered.
+    /// Time of the answer.
     #[inline]
     pub fn ret(&self, index: usize) -> Time {
         let row = &self.rows[index];
         if row.form & WHOLE == 0 { row.took.after(row.invoke) } else { self.whole(index).ret }
     }
 
-    /// The revision that one answered.
+    /// The revision in the answer.
     #[inline]
     pub fn answered(&self, index: usize) -> Revision {
         let row = &self.rows[index];
         if row.form & WHOLE == 0 { Revision::from(row.answered) } else { self.whole(index).answered }
     }
 
-    /// The revision that one asked for or was based on.
+    /// The revision that the request asked for, or the base of a write.
     #[inline]
     pub fn asked_revision(&self, index: usize) -> Revision {
         let row = &self.rows[index];
         if row.form & WHOLE == 0 { Revision::from(row.asked_revision) } else { self.whole(index).asked_revision }
     }
 
-    /// The clock of one's times.
+    /// The clock of both times.
     #[inline]
     pub fn clock(&self, index: usize) -> ClockId {
         let row = &self.rows[index];
         if row.form & WHOLE == 0 { self.sources[(row.source >> STATUS) as usize].2 } else { self.whole(index).clock }
     }
 
-    /// Where one's answer stands.
+    /// Position of the answer.
     #[inline]
     pub fn position(&self, index: usize) -> Position {
         let row = &self.rows[index];
@@ -283,31 +282,31 @@ impl Operations {
         self.records[index].position(self.sources[(row.source >> STATUS) as usize].0)
     }
 
-    /// The one object that one is about.
+    /// The object, if the operation is about a single one.
     #[inline]
     pub fn key(&self, index: usize) -> KeyId {
         self.rows[index].key
     }
 
-    /// What one is about: of how many objects, and which.
+    /// The scope: which objects the operation covers.
     #[inline]
     pub fn scope(&self, index: usize) -> ScopeId {
         self.rows[index].scope
     }
 
-    /// What one asked to do.
+    /// The verb.
     #[inline]
     pub fn verb(&self, index: usize) -> Verb {
         self.rows[index].verb
     }
 
-    /// The process life that sent one.
+    /// The incarnation that sent the request.
     #[inline]
     pub fn incarnation(&self, index: usize) -> IncarnationId {
         self.rows[index].incarnation
     }
 
-    /// Appends one.
+    /// Appends an operation.
     pub(super) fn push(&mut self, operation: Operation) {
         let (row, record) = self.row(self.rows.len(), &operation);
         self.rows.push(row);
@@ -315,21 +314,21 @@ impl Operations {
         self.sorts.push(sort(&operation));
     }
 
-    /// Replaces one.
+    /// Replaces an operation.
     pub(super) fn set(&mut self, index: usize, operation: Operation) {
         self.whole.remove(&(index as u32));
         (self.rows[index], self.records[index]) = self.row(index, &operation);
         self.sorts[index] = sort(&operation);
     }
 
-    /// Changes one.
+    /// Changes an operation in place.
     pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut Operation)) {
         let mut operation = self.get(index);
         change(&mut operation);
         self.set(index, operation);
     }
 
-    /// Changes the processes of all of them.
+    /// Replaces the incarnation of every operation.
     pub(super) fn change_incarnations(&mut self, change: impl Fn(IncarnationId) -> IncarnationId) {
         for row in self.rows.iter_mut() {
             row.incarnation = change(row.incarnation);
@@ -366,7 +365,7 @@ impl Operations {
         } else if o.items_len > 0 {
             form |= ITEMS;
         }
-        // A list has no uid and no attributes of its own: its items stand there.
+        // A list has no uid and attributes of its own, so these fields hold its items.
         let (answer_uid, attributes) = match form & ITEMS {
             0 => (o.answer_uid, o.attributes),
             _ => (Symbol(o.items_start), AttributesId(o.items_len)),
@@ -394,7 +393,7 @@ impl Operations {
     }
 
     fn source(&mut self, source: Source) -> u32 {
-        // Records come file by file.
+        // Records arrive file by file, so the last source usually fits.
         if self.sources.last() == Some(&source) {
             return self.sources.len() as u32 - 1;
         }
@@ -404,8 +403,8 @@ impl Operations {
         })
     }
 
-    /// Puts the operations that `order` names into that order and drops the others, in place: two copies of all of them would be
-    /// most of the memory that a history ever takes.
+    /// Reorders the operations as `order` names them and drops the others. Works in place by cycles of the permutation, since a
+    /// second copy would be the peak of a history's memory.
     pub(super) fn arrange(&mut self, mut order: Vec<u32>) {
         const DONE: u32 = u32::MAX;
         let whole = std::mem::take(&mut self.whole);
@@ -442,12 +441,12 @@ impl Operations {
     }
 }
 
-/// The sorts of verbs, a bit each.
+/// Verbs as a set of sorts, one bit each.
 fn sorts(verbs: &[Verb]) -> u32 {
     verbs.iter().fold(0, |wanted, verb| wanted | 1 << *verb as u8)
 }
 
-/// Operations of some sorts. Not put together of other iterators, so that no operation is moved from one to the next.
+/// Iterator over operations of some sorts. It is not composed of std iterators, which would copy each operation between stages.
 struct Sorted<'o> {
     operations: &'o Operations,
     at: usize,
@@ -471,7 +470,7 @@ mod tests {
     use super::super::builder::EMPTY;
     use super::*;
 
-    /// An operation of which no two fields are alike.
+    /// An operation with a different value in every field.
     fn operation(n: u32) -> Operation {
         let n64 = u64::from(n);
         Operation {
@@ -569,7 +568,7 @@ mod tests {
         let mut operations = Operations::default();
         odd.iter().for_each(|o| operations.push(*o));
         odd.iter().zip(operations.iter()).for_each(|(put, got)| same(put, &got));
-        // Each in the place of each.
+        // Each row's operation is set at every other row.
         for put in &odd {
             for index in 0..operations.len() {
                 operations.set(index, *put);

@@ -1,4 +1,7 @@
-//! Captures put together: contexts, requests, answers, events and ends that stand on different lines of one recording.
+//! Joins the lines of a capture: contexts, requests, answers, events and ends of one recording.
+//!
+//! The id of a request connects its lines, and only inside its file. A response or event with an unknown id is reported and
+//! skipped.
 
 use super::batch::{Answer, CaptureId, CapturePart, Moved, Tables, put_answer};
 use super::builder::Builder;
@@ -50,7 +53,7 @@ impl Builder {
                             file,
                             placed.position.line,
                             "a request id that is new in its file",
-                            "an id met before",
+                            "a repeated id",
                         );
                     }
                 }
@@ -89,13 +92,13 @@ impl Builder {
                         );
                         continue;
                     };
-                    // Only a watch has events: a stream of anything else would be judged by a start that it never had.
+                    // Only a watch has events; events of another request would be judged as a stream without a start.
                     if self.operations.get(row as usize).verb != Verb::Watch {
                         self.problem(
                             file,
                             delivery.position.line,
                             "events of a watch only",
-                            "an event of a request that is none",
+                            "an event of a request that is no watch",
                         );
                         continue;
                     }
@@ -138,14 +141,14 @@ impl Builder {
         }
     }
 
-    /// The process and the clock of what a capture says of its client itself.
+    /// Incarnation and clock of capture lines about events inside the client.
     fn inside(&mut self, file: FileId) -> (IncarnationId, ClockId) {
         let context = &self.files[file.0 as usize];
         let (process, clock) = (context.process, context.capture_clock);
         (IncarnationId(self.tables.processes.intern(process)), ClockId(self.clocks.intern(clock)))
     }
 
-    /// Puts a capture line's context in force; what it leaves out comes from `--source`, then from the file.
+    /// Applies a context line. Fields that it omits come from `--source`, then from the file.
     pub(super) fn capture_context(
         &mut self,
         file: FileId,
@@ -162,7 +165,7 @@ impl Builder {
         let clock = said(names, clock)
             .or_else(|| context.clock.as_deref().map(|c| names.intern(c)))
             .unwrap_or_else(|| names.intern(&context.path));
-        // Without a label the recording itself is the process: one recorder, one process.
+        // Without a label, each recording is one process.
         let label = said(names, incarnation).unwrap_or_else(|| names.intern(&context.path));
         let context = &mut self.files[file.0 as usize];
         context.process = Process { user: client.unwrap_or(Symbol::NONE), label, clock, ..Process::default() };
@@ -181,7 +184,7 @@ impl Builder {
         answer: &Answer,
     ) {
         let resource = self.resource_of_row(row);
-        // The items' keys lacked the resource: only the request says it.
+        // The items' keys have no resource yet, since only the request names it.
         let (start, length) = answer.items;
         for index in start as usize..(start + length) as usize {
             self.items[index].key = self.with_resource(self.items[index].key, row);

@@ -1,7 +1,8 @@
-//! Request lines: what a method and a URI ask for.
+//! Parses request lines: method and URI to verb, resource and options.
 //!
-//! The path grammar is that of apiserver `pkg/endpoints/request/requestinfo.go`; the options are those of
-//! apimachinery `pkg/apis/meta/v1` ListOptions.
+//! The path grammar is that of apiserver `pkg/endpoints/request/requestinfo.go`. The options are those of ListOptions in
+//! apimachinery `pkg/apis/meta/v1`. Invalid options become [`Asked::Invalid`], not an error: the server answered them, perhaps
+//! with 400.
 
 use super::revision::Revision;
 use base64::Engine as _;
@@ -11,28 +12,28 @@ use std::borrow::Cow;
 /// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Verb {
-    /// One object.
+    /// Reads one object.
     Get,
-    /// Many objects.
+    /// Reads all objects of a scope.
     List,
-    /// A stream of changes.
+    /// Streams the changes of a scope.
     Watch,
-    /// A new object.
+    /// Creates an object.
     Create,
-    /// A whole object replaced.
+    /// Replaces a whole object.
     Update,
-    /// A part of an object changed.
+    /// Changes a part of an object.
     Patch,
-    /// One object deleted.
+    /// Deletes one object.
     Delete,
-    /// Many objects deleted.
+    /// Deletes all objects of a scope.
     DeleteCollection,
-    /// Not a verb of resources.
+    /// No verb of resources.
     Other,
 }
 
 impl Verb {
-    /// From the audit log's word.
+    /// From the verb in an audit log.
     pub fn from_audit(word: &str) -> Verb {
         match word {
             "get" => Verb::Get,
@@ -47,7 +48,7 @@ impl Verb {
         }
     }
 
-    /// The word that people use.
+    /// The verb in reports, in capitals.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Get => "GET",
@@ -77,16 +78,16 @@ impl Verb {
         }
     }
 
-    /// Those that may change the store.
+    /// The verbs that may change the store.
     pub const WRITES: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
 
-    /// Whether it may change the store.
+    /// Whether the verb may change the store.
     pub fn is_write(self) -> bool {
         Verb::WRITES.contains(&self)
     }
 }
 
-/// Which version a read asks for, as written. What a server promises for it is the contract's business.
+/// The version that a read asks for, as written. The promise for it is defined in `model`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Asked {
     /// No resourceVersion.
@@ -98,24 +99,24 @@ pub enum Asked {
     From,
     /// `resourceVersion=N&resourceVersionMatch=Exact`.
     Exact,
-    /// `resourceVersion=N&limit=M` without match: exact by history, not by intent.
+    /// `resourceVersion=N&limit=M` without match. Servers answer at exactly N, for compatibility.
     LegacyExact,
     /// A continue token that names a revision.
     Continue,
     /// The token out of a 410 answer (its revision is -1): continues at a newer revision.
     ContinueInconsistent,
-    /// Parameters that no server accepts, or cannot be read.
+    /// Parameters that no server accepts, or that cannot be parsed.
     Invalid,
     /// The evidence does not show the request (a saved list or stream).
     Unrecorded,
 }
 
-/// A request line taken apart. Names are percent-decoded.
+/// A parsed request line. Names are percent-decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLine<'a> {
     /// API group, empty for the core group.
     pub group: Cow<'a, str>,
-    /// Plural resource; empty for a path that names none (discovery, health).
+    /// Plural resource; empty for a path without one (discovery, health).
     pub plural: Cow<'a, str>,
     /// Namespace.
     pub namespace: Cow<'a, str>,
@@ -127,14 +128,14 @@ pub struct RequestLine<'a> {
     pub options: Options<'a>,
 }
 
-/// The options of a query that matter.
+/// The options of a query that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
-    /// How the version was asked for.
+    /// The way in which the request chose a version.
     pub asked: Asked,
-    /// The version that goes with it.
+    /// The version that belongs to `asked`.
     pub revision: Revision,
-    /// Behind which key a continue token goes on ([`ContinueToken::after`]).
+    /// The key after which a continue token continues ([`ContinueToken::after`]).
     pub after: String,
     /// Whether a positive limit was set.
     pub limited: bool,
@@ -150,13 +151,13 @@ pub struct Options<'a> {
     pub watch: bool,
     /// `allowWatchBookmarks=true`.
     pub bookmarks: bool,
-    /// `sendInitialEvents`, where given.
+    /// `sendInitialEvents`, if given.
     pub send_initial_events: Option<bool>,
     /// `dryRun=` with any value.
     pub dry_run: bool,
 }
 
-/// Takes a path with query apart. `None` for a path outside `/api` and `/apis`.
+/// Parses a path with query. `None` for a path outside `/api` and `/apis`.
 pub fn parse(uri: &str) -> Option<RequestLine<'_>> {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let mut parts = path.trim_start_matches('/').split('/').filter(|p| !p.is_empty());
@@ -194,7 +195,7 @@ pub fn parse(uri: &str) -> Option<RequestLine<'_>> {
     Some(line)
 }
 
-/// The verb of an HTTP method on a path, as the API server derives it.
+/// The verb for an HTTP method and path, as the API server derives it.
 pub fn verb_of(method: &str, line: &RequestLine<'_>) -> Verb {
     let one = !line.name.is_empty();
     match method.to_ascii_uppercase().as_str() {
@@ -210,8 +211,8 @@ pub fn verb_of(method: &str, line: &RequestLine<'_>) -> Verb {
     }
 }
 
-/// Reads a query. The rules of which combination means what: apimachinery
-/// `pkg/apis/meta/internalversion/validation`, and the list table of the API concepts page.
+/// Parses a query. The meaning of each combination follows apimachinery `pkg/apis/meta/internalversion/validation` and the list
+/// table of the Kubernetes API concepts page.
 pub fn options(query: &str) -> Options<'_> {
     let mut o = Options::default();
     let (mut version, mut matching, mut token) = (Cow::Borrowed(""), Cow::Borrowed(""), Cow::Borrowed(""));
@@ -250,7 +251,7 @@ pub fn options(query: &str) -> Options<'_> {
 fn asked(version: &str, matching: &str, o: &Options<'_>) -> (Asked, Revision) {
     let none = Revision::NONE;
     if version.is_empty() {
-        // With sendInitialEvents a match is required and no version means the most recent one.
+        // With sendInitialEvents a match is required, and no version means the most recent one.
         let plain = matching.is_empty() || (o.send_initial_events.is_some() && matching == "NotOlderThan");
         return (if plain { Asked::Unset } else { Asked::Invalid }, none);
     }
@@ -265,17 +266,18 @@ fn asked(version: &str, matching: &str, o: &Options<'_>) -> (Asked, Revision) {
     }
 }
 
-/// What a continue token discloses: base64url of `{"v":"meta.k8s.io/v1","rv":N,"start":KEY}` (apiserver `pkg/storage/continue.go`).
+/// The content of a continue token: base64url of `{"v":"meta.k8s.io/v1","rv":N,"start":KEY}` (apiserver
+/// `pkg/storage/continue.go`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContinueToken {
-    /// The revision of all pages; none for the -1 of a 410 answer's token.
+    /// The revision of all pages; none for the token in a 410 answer, whose `rv` is -1.
     pub revision: Option<Revision>,
-    /// The last key of the pages before, below the path of the request; empty where the token does not tell it.
+    /// The last key of the earlier pages, below the path of the request; empty if the token has none.
     pub after: String,
 }
 
 impl ContinueToken {
-    /// Reads one; none where it is not of this form.
+    /// Parses a token; `None` for another form.
     pub fn read(token: &str) -> Option<ContinueToken> {
         #[derive(serde::Deserialize)]
         struct Token<'a> {
@@ -285,7 +287,7 @@ impl ContinueToken {
         }
         let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).ok()?;
         let token: Token<'_> = serde_json::from_slice(&bytes).ok()?;
-        // Servers write the last key that they looked at and a zero behind it (storage/etcd3/store.go, getList).
+        // Servers write the last key that they read, then a zero byte (storage/etcd3/store.go, getList).
         let after = token.start.strip_suffix('\0').unwrap_or_default();
         let after = after.strip_prefix('/').unwrap_or(after).to_owned();
         match token.rv {
@@ -296,7 +298,7 @@ impl ContinueToken {
     }
 }
 
-/// Takes `metadata.name=` and `metadata.namespace=` out of a field selector: they narrow the scope exactly.
+/// Moves `metadata.name=` and `metadata.namespace=` out of a field selector, since they narrow the scope exactly.
 fn split_field_selector<'a>(selector: Cow<'a, str>, o: &mut Options<'a>) {
     if !selector.contains("metadata.name") {
         o.field_selector = selector;
@@ -316,7 +318,7 @@ fn is_true(value: &str) -> bool {
     matches!(value, "1" | "true" | "True" | "TRUE" | "t" | "T")
 }
 
-/// Percent-decoding of a path segment or query value; a broken escape stays as it is.
+/// Percent-decodes a path segment or a query value. A broken escape stays as it is.
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);
@@ -391,7 +393,7 @@ mod tests {
         for (token, after) in [(token, "web-39"), (fresh, "web-38")] {
             assert_eq!(options(&format!("continue={token}")).after, after);
         }
-        // `{"v":"meta.k8s.io/v1","rv":7,"start":"web"}`: whoever writes no zero behind the key means something else.
+        // `{"v":"meta.k8s.io/v1","rv":7,"start":"web"}`: a token without the zero byte has another meaning.
         let other = ContinueToken::read("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Nywic3RhcnQiOiJ3ZWIifQ").unwrap();
         assert_eq!((other.revision, other.after.as_str()), (Some(Revision::from(7)), ""));
     }

@@ -1,9 +1,9 @@
-//! Resources, the domains that they live in, and their keys in etcd.
+//! Resources, their domains, and their keys in etcd.
 
 use super::ids::{DomainId, ResourceId, Symbol};
 use serde::{Deserialize, Serialize};
 
-/// A resource: API group (empty for the core group) and plural name, after cohabiting groups were made one.
+/// A resource: API group (empty for the core group) and plural name. Cohabiting groups share one, see [`canonical_group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {
     /// API group.
@@ -12,31 +12,31 @@ pub struct Resource {
     pub plural: Symbol,
 }
 
-/// A key of the store.
+/// The key of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
-    /// Resource.
+    /// The resource.
     pub resource: ResourceId,
     /// Namespace; the empty text for cluster-scoped objects.
     pub namespace: Symbol,
-    /// Name.
+    /// The object's name.
     pub name: Symbol,
 }
 
-/// Where a resource's revisions come from.
+/// The source of a resource's revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Its domain.
+    /// The domain.
     pub domain: DomainId,
-    /// Whether the cluster may keep it in an etcd of its own: `--etcd-servers-overrides` takes built-in resources only
-    /// (kube-apiserver reference), so two custom resources never differ.
+    /// Whether the cluster may keep it in an etcd of its own. `--etcd-servers-overrides` accepts built-in resources only
+    /// (kube-apiserver reference), so two custom resources always share one.
     pub overridable: bool,
 }
 
-/// The group under which one stored object is kept when several groups serve it.
+/// The group that holds an object which several groups serve.
 ///
-/// `events` and `events.k8s.io` share keys, and so did `extensions` with `apps` and `networking.k8s.io`
-/// (kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, cohabitating resources).
+/// `events` and `events.k8s.io` share keys; `extensions` shared them with `apps` and `networking.k8s.io` (cohabitating resources
+/// in kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`).
 pub fn canonical_group<'a>(group: &'a str, plural: &str) -> &'a str {
     match (group, plural) {
         ("events.k8s.io", "events") => "",
@@ -47,8 +47,8 @@ pub fn canonical_group<'a>(group: &'a str, plural: &str) -> &'a str {
     }
 }
 
-/// The name of a resource's default domain: `events` has an etcd of its own in the documented set-up, and every aggregated
-/// group its own store.
+/// The default domain of a resource. `events` has an etcd of its own in the documented set-up, and every aggregated group has its
+/// own store.
 pub fn default_domain<'a>(group: &'a str, plural: &str) -> &'a str {
     if group.is_empty() && plural == "events" {
         return "events";
@@ -56,7 +56,7 @@ pub fn default_domain<'a>(group: &'a str, plural: &str) -> &'a str {
     if is_aggregated(group) { group } else { "default" }
 }
 
-/// Groups that are known to be served by extension API servers with a store of their own (or none).
+/// Known groups of extension API servers, which have a store of their own or none.
 pub fn is_aggregated(group: &str) -> bool {
     group.ends_with(".metrics.k8s.io")
         || matches!(
@@ -73,22 +73,22 @@ pub fn is_aggregated(group: &str) -> bool {
         )
 }
 
-/// Whether kube-apiserver serves the group from its own built-in types: no dot, or below `k8s.io`.
+/// Whether kube-apiserver serves the group from built-in types: a group without a dot, or below `k8s.io`.
 ///
-/// Custom resources below `k8s.io` exist too (gateway.networking.k8s.io); for them this errs on the careful side.
+/// Some custom resources are below `k8s.io` too (gateway.networking.k8s.io). Counting them as built-in weakens findings but makes
+/// none false.
 pub fn is_built_in(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-/// Reads a key of etcd below a registry prefix: `/registry/[GROUP/]RESOURCE[/NAMESPACE]/NAME`.
+/// Parses an etcd key: `/registry/[GROUP/]RESOURCE[/NAMESPACE]/NAME`. Returns group, plural, namespace (empty for none) and name.
+/// `None` for keys that hold no object (allocators, master leases, `compact_rev_key`).
 ///
-/// Sources: the storage prefixes of kubernetes `pkg/registry/**/storage` (`minions`, `services/specs`,
-/// `services/endpoints` are the historical exceptions) and apiextensions-apiserver, which writes custom resources as
-/// `GROUP/PLURAL/...`. Returns group, plural, namespace (empty for none) and name; `None` for keys that are no objects
-/// (allocators, master leases, `compact_rev_key`).
+/// Sources: the storage prefixes in kubernetes `pkg/registry/**/storage`, with the exceptions `minions`, `services/specs` and
+/// `services/endpoints`; apiextensions-apiserver, which writes custom resources as `GROUP/PLURAL/...`.
 pub fn parse_etcd_key(key: &str) -> Option<(&str, &str, &str, &str)> {
     let rest = key.strip_prefix('/')?;
-    // The prefix is configurable (--etcd-prefix); it is one segment in every set-up that is documented.
+    // The prefix (--etcd-prefix) is configurable; every documented set-up uses one segment.
     let (_, rest) = rest.split_once('/')?;
     let parts: Vec<&str> = rest.split('/').collect();
     match parts.as_slice() {
@@ -106,7 +106,7 @@ pub fn parse_etcd_key(key: &str) -> Option<(&str, &str, &str, &str)> {
     }
 }
 
-/// The API group of a built-in resource, whose etcd key does not say it.
+/// The API group of a built-in resource, which its etcd key omits.
 fn built_in_group(plural: &str) -> &'static str {
     match plural {
         "deployments" | "daemonsets" | "replicasets" | "statefulsets" | "controllerrevisions" => "apps",
@@ -133,9 +133,9 @@ fn built_in_group(plural: &str) -> &'static str {
     }
 }
 
-/// The plural of a kind, for evidence that names only the kind (a list file, a raw watch stream).
+/// The plural of a kind, for evidence that has only the kind (a list file, a raw watch stream).
 ///
-/// English plurals as kubectl and controller-gen make them; `Endpoints` is its own plural.
+/// Forms the English plural like kubectl and controller-gen. `Endpoints` is its own plural.
 pub fn plural_of_kind(kind: &str) -> String {
     let lower = kind.to_ascii_lowercase();
     if lower == "endpoints" {

@@ -1,20 +1,20 @@
-//! Revisions: positions in one domain's total order.
+//! Revisions: positions in the total order of one domain.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A revision of up to 128 bits; [`Revision::NONE`] (zero) where there is none.
+/// A revision of up to 128 bits; [`Revision::NONE`] (zero) for none.
 ///
-/// Kubernetes writes revisions as decimal text (`resourceVersion`), up to unsigned 128 bit (KEP-5504). They compare only
-/// inside one domain. `0` and the empty text are requests' sentinels, never versions, so zero serves as "none".
-/// Kept as two words: a `u128` would align every record that holds one to 16 bytes.
+/// Kubernetes writes revisions as decimal text (`resourceVersion`) of up to 128 unsigned bits (KEP-5504). Two revisions compare
+/// only inside one domain. `0` and the empty text occur in requests only, never as versions, so zero is free to mean "none".
+/// Stored as two words, since a `u128` would align every row that holds one to 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Revision {
     high: u64,
     low: u64,
 }
 
-/// Why a text is no revision.
+/// The reason why a text is no revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionError {
     /// Not decimal digits.
@@ -23,7 +23,7 @@ pub enum RevisionError {
     /// Above 128 bits.
     #[error("more than 128 bits")]
     TooLarge,
-    /// Zero or a leading zero: never an object's version.
+    /// Zero or a leading zero, which no object's version has.
     #[error("zero or a leading zero")]
     Zero,
 }
@@ -42,33 +42,33 @@ impl Revision {
         ((self.high as u128) << 64) | self.low as u128
     }
 
-    /// The one above; the highest of all has none and is its own.
+    /// The next higher revision; the highest is its own successor.
     pub const fn next(self) -> Revision {
         Revision::new(self.value().saturating_add(1))
     }
 
-    /// The one below, [`Revision::NONE`] below the first.
+    /// The next lower revision; [`Revision::NONE`] below the first.
     pub const fn previous(self) -> Revision {
         Revision::new(self.value().saturating_sub(1))
     }
 
-    /// Whether there is one.
+    /// Whether it is not [`Revision::NONE`].
     pub fn is_some(self) -> bool {
         self != Revision::NONE
     }
 
-    /// The revision itself, or `None`.
+    /// `None` for [`Revision::NONE`].
     pub fn known(self) -> Option<Revision> {
         self.is_some().then_some(self)
     }
 
-    /// Reads an object's or a list's version: decimal, above zero, no leading zero (apimachinery `pkg/util/resourceversion`).
+    /// Parses the version of an object or a list: decimal, above zero, no leading zero (apimachinery `pkg/util/resourceversion`).
     pub fn version(text: &str) -> Result<Revision, RevisionError> {
         let revision = Revision::parameter(text)?;
         if text.starts_with('0') { Err(RevisionError::Zero) } else { Ok(revision) }
     }
 
-    /// Reads a request parameter: decimal; zero and leading zeros are accepted (a server takes `007` as 7).
+    /// Parses a request parameter: decimal. Zero and leading zeros are accepted, as a server accepts `007` for 7.
     pub fn parameter(text: &str) -> Result<Revision, RevisionError> {
         if text.is_empty() {
             return Err(RevisionError::NotDecimal);

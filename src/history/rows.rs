@@ -1,17 +1,17 @@
-//! Rows in pieces of one size.
+//! A vector in chunks of one size, which never move.
 //!
-//! A vector whose elements lie on lines of a cache is copied each time it grows or shrinks, since no allocator moves memory that is
-//! aligned so; for a moment both copies are there. Pieces stay where they are.
+//! A growing or shrinking `Vec` with cache-line alignment is always copied, since no allocator reallocates memory of that
+//! alignment in place. For a moment both copies exist. Chunks avoid this peak.
 
 use std::ops::{Index, IndexMut};
 
-/// Rows of a piece.
+/// Rows per chunk.
 const PIECE: usize = if cfg!(test) { 4 } else { 1 << 16 };
 
 /// Rows by number.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<T> {
-    /// All full but the last.
+    /// Chunks; all but the last are full.
     pieces: Vec<Vec<T>>,
 }
 
@@ -22,17 +22,17 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// How many there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
     }
 
-    /// Appends one.
+    /// Appends a row.
     pub fn push(&mut self, row: T) {
         match self.pieces.last_mut().filter(|last| last.len() < PIECE) {
             Some(last) => last.push(row),
             None => {
-                // The first piece grows: most histories are small.
+                // The first chunk grows on demand, since most histories are small.
                 let room = if self.pieces.is_empty() { 1 } else { PIECE };
                 let mut piece = Vec::with_capacity(room);
                 piece.push(row);
@@ -41,7 +41,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Keeps the first ones.
+    /// Keeps the first `length` rows.
     pub fn truncate(&mut self, length: usize) {
         if length >= self.len() {
             return;
@@ -55,12 +55,12 @@ impl<T> Rows<T> {
         }
     }
 
-    /// All of them, in order.
+    /// All rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.pieces.iter().flatten()
     }
 
-    /// The same, to be changed.
+    /// All rows, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.pieces.iter_mut().flatten()
     }

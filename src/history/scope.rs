@@ -1,26 +1,26 @@
-//! Scopes, and what is known of a version beside its identity.
+//! Scopes of requests, and the attributes of versions.
 
 use super::ids::{AttributesId, PartId, ResourceId, Symbol};
 use serde::{Deserialize, Serialize};
 
-/// What a request covers.
+/// The objects that a request covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     /// Resource.
     pub resource: ResourceId,
-    /// Namespace; the empty text covers all.
+    /// Namespace; empty for all.
     pub namespace: Symbol,
-    /// Name; the empty text covers all.
+    /// Name; empty for all.
     pub name: Symbol,
     /// `labelSelector`; empty for none.
     pub labels: Symbol,
     /// `fieldSelector` without name and namespace; empty for none.
     pub fields: Symbol,
-    /// `shardSelector`; empty for none. Never decidable here: it hashes uids (KEP-5866).
+    /// `shardSelector`; empty for none. Never decidable here, since it hashes uids (KEP-5866).
     pub shard: Symbol,
 }
 
-/// Whether the deletion of an object had begun.
+/// Whether an object was under deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Deletion {
     /// The evidence does not say.
@@ -32,7 +32,7 @@ pub enum Deletion {
     Begun,
 }
 
-/// What is known of a version beside its identity. `NONE` anywhere: the evidence does not say.
+/// The recorded content of a version, beside its identity. `NONE` means that the evidence does not show the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attributes {
     /// Labels as raw JSON.
@@ -41,27 +41,27 @@ pub struct Attributes {
     pub node: Symbol,
     /// `status.phase`.
     pub phase: Symbol,
-    /// `metadata.creationTimestamp`, which an object keeps for life: seconds since 1970, 0 where the evidence does not say.
+    /// `metadata.creationTimestamp` in seconds since 1970; 0 if not shown. It never changes during an object's life.
     pub created: u32,
-    /// Whether deletion had begun.
+    /// Whether the object was under deletion.
     pub deletion: Deletion,
-    /// Digest of what a ConfigMap holds (`ingest::digest`), 0 where the evidence does not say or it is no ConfigMap.
+    /// Digest of a ConfigMap's content (`ingest::digest`); 0 if not shown, or for another kind.
     pub data: u32,
-    /// Declared fields, cut down to what is declared.
+    /// The declared fields.
     pub fields: PartId,
-    /// Whether the evidence shows more than metadata: without it, a declared field outside `metadata` may be there all the same.
+    /// Whether the evidence shows more than metadata. If not, a declared field outside `metadata` may exist unseen.
     pub whole: bool,
 }
 
 impl Attributes {
-    /// How much one of several says, where `id` has any: the more, the greater.
+    /// The amount of content, comparable between records of one version; more content is greater. `None` for no attributes.
     pub(super) fn extent(all: &[Attributes], id: AttributesId) -> Option<(bool, bool, bool)> {
         let shown = id.is_some().then(|| &all[id.index()]);
         shown.map(|a| (a.node.is_some(), a.whole, a.fields.is_some()))
     }
 }
 
-/// What two pieces of evidence of one version say differently.
+/// A field with different values in two pieces of evidence of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// `metadata.labels`.
@@ -74,12 +74,12 @@ pub enum Difference {
     CreationTimestamp,
     /// One has `metadata.deletionTimestamp`, the other has none.
     DeletionTimestamp,
-    /// `data` or `binaryData` of a ConfigMap. No selector sees it.
+    /// `data` or `binaryData` of a ConfigMap. No selector reads it.
     Data,
 }
 
 impl Difference {
-    /// The field.
+    /// The path of the field.
     pub fn field(self) -> &'static str {
         match self {
             Difference::Labels => "labels",

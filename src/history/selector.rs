@@ -1,21 +1,21 @@
-//! Label and field selectors, decided on what the evidence kept of a version.
+//! Label and field selectors, decided from the recorded attributes of a version.
 
 use std::collections::BTreeMap;
 
-/// Labels as they are written in JSON; `None` where they are no texts by name.
+/// Parses labels from JSON. `None` if they are not a map of texts.
 pub fn labels(json: &str) -> Option<BTreeMap<String, String>> {
     serde_json::from_str::<Option<_>>(json).ok().map(Option::unwrap_or_default)
 }
 
-/// Whether a label selector matches a label map (raw JSON). `None` where the selector or the labels cannot be read.
+/// Whether a label selector matches a label map (raw JSON). `None` if the selector or the labels cannot be parsed.
 ///
-/// Grammar: apimachinery `pkg/labels/selector.go`: `k=v`, `k==v`, `k!=v`, `k in (a,b)`, `k notin (a,b)`, `k>3`, `k<3`, `k`, `!k`, joined
-/// by commas.
+/// Grammar: apimachinery `pkg/labels/selector.go`: `k=v`, `k==v`, `k!=v`, `k in (a,b)`, `k notin (a,b)`, `k>3`, `k<3`, `k`, `!k`,
+/// separated by commas.
 pub fn matches_labels(selector: &str, labels: &str) -> Option<bool> {
     let labels = self::labels(labels)?;
     let mut all = true;
     for requirement in split_outside_parentheses(selector).map(str::trim).filter(|r| !r.is_empty()) {
-        // One that cannot be read makes the whole selector invalid.
+        // One invalid requirement makes the whole selector invalid.
         all &= Requirement::read(requirement)?.holds(&labels);
     }
     Some(all)
@@ -68,10 +68,10 @@ impl<'s> Requirement<'s> {
         set("in").map(|values| Requirement::In(key, values))
     }
 
-    /// Whether labels meet it.
+    /// Whether the labels meet the requirement.
     fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = |key: &str| labels.get(key).map(String::as_str);
-        // What is no number is neither above nor below one.
+        // A value that is no number is neither greater nor less.
         let number = |key: &str| value(key).and_then(|value| value.parse::<i64>().ok());
         match self {
             Requirement::Has(key) => value(key).is_some(),
@@ -84,13 +84,13 @@ impl<'s> Requirement<'s> {
     }
 }
 
-/// A label's name without the blanks around it.
+/// A label's name without surrounding blanks.
 fn name(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "=!<>(),".contains(c))).then_some(text)
 }
 
-/// Whether a field selector matches, given a look-up that knows some fields. `None` where a needed field is not known.
+/// Whether a field selector matches, given a look-up of known fields. `None` if a needed field is unknown.
 pub fn matches_fields<'f>(selector: &str, field: impl Fn(&str) -> Option<&'f str>) -> Option<bool> {
     let mut undecided = false;
     for requirement in requirements(selector) {
@@ -104,7 +104,7 @@ pub fn matches_fields<'f>(selector: &str, field: impl Fn(&str) -> Option<&'f str
     (!undecided).then_some(true)
 }
 
-/// The first label of which a label selector asks for one of some values. `None` too where the selector cannot be read.
+/// The first `in` or `=` requirement of a label selector: its label and values. `None` also for an invalid selector.
 pub fn wanted_label(selector: &str) -> Option<(&str, Vec<&str>)> {
     let requirements = split_outside_parentheses(selector).map(str::trim).filter(|r| !r.is_empty());
     let requirements: Vec<Requirement<'_>> = requirements.map(Requirement::read).collect::<Option<_>>()?;
@@ -114,17 +114,17 @@ pub fn wanted_label(selector: &str) -> Option<(&str, Vec<&str>)> {
     })
 }
 
-/// The fields of which a field selector asks for one value.
+/// The fields that a field selector requires to equal a value.
 pub fn wanted_fields(selector: &str) -> impl Iterator<Item = (&str, &str)> {
     requirements(selector).flatten().filter_map(|(name, value, equal)| equal.then_some((name, value)))
 }
 
-/// The fields that a field selector names.
+/// The fields in a field selector.
 pub fn fields_of(selector: &str) -> impl Iterator<Item = &str> {
     requirements(selector).map(|requirement| requirement.map_or("", |(name, ..)| name))
 }
 
-/// Each field that a field selector names, the value, and whether it has to be that one. `None` for what is no requirement.
+/// The requirements of a field selector: field, value, and whether they must be equal. `None` for an invalid requirement.
 fn requirements(selector: &str) -> impl Iterator<Item = Option<(&str, &str, bool)>> {
     selector.split(',').map(str::trim).filter(|r| !r.is_empty()).map(|requirement| {
         if let Some((name, wanted)) = requirement.split_once("!=") {

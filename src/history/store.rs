@@ -1,4 +1,7 @@
-//! The history itself: rows, names, and the questions that every later stage asks of them.
+//! The history: rows, names, and the queries of all later stages.
+//!
+//! Invariant: every id in a row is valid for the tables here, and the rows keep the order that their fields state. Binary
+//! searches rely on it.
 
 use super::calls::Calls;
 use super::client::Incarnation;
@@ -16,20 +19,20 @@ use super::selector;
 use crate::ingest::{FileId, FileSummary, InputFile, Position, Problem};
 use std::sync::LazyLock;
 
-/// Everything that was recorded, as facts. Operations are in order of invoke time, then place.
+/// All recorded facts. Operations are in order of invoke time, then position.
 #[derive(Debug, Default)]
 pub struct History {
     /// All names.
     pub names: Interner,
     /// Inputs, for re-reading.
     pub inputs: Vec<InputFile>,
-    /// What reading each input came to.
+    /// The summary of reading each input.
     pub files: Vec<FileSummary>,
-    /// What could not be used.
+    /// Lines that could not be used, with the reason.
     pub problems: Vec<Problem>,
     /// Resources.
     pub resources: Vec<Resource>,
-    /// Where each resource's revisions come from.
+    /// The domain of each resource.
     pub placements: Vec<Placement>,
     /// Names of the domains.
     pub domains: Vec<String>,
@@ -37,13 +40,13 @@ pub struct History {
     pub keys: Vec<Key>,
     /// Scopes.
     pub scopes: Vec<Scope>,
-    /// What is known of versions beside their identity.
+    /// Attributes of versions.
     pub attributes: Vec<Attributes>,
     /// Parts of declared fields.
     pub parts: Parts,
     /// Clients: user names.
     pub clients: Vec<Symbol>,
-    /// Process lives.
+    /// Incarnations of clients.
     pub incarnations: Vec<Incarnation>,
     /// Servers.
     pub servers: Vec<Symbol>,
@@ -53,35 +56,34 @@ pub struct History {
     pub operations: Operations,
     /// Listed items of all operations.
     pub items: Vec<Item>,
-    /// Watches of which the deliveries are known, in order of their operations, which is the order of their deliveries too.
+    /// Watches with recorded deliveries, in order of their operations; their deliveries have the same order.
     pub streams: Vec<Stream>,
     /// Their deliveries, each stream's in the order of arrival.
     pub deliveries: Vec<Delivery>,
     /// Events of etcd witnesses.
     pub witness: Vec<WitnessEvent>,
-    /// What the witnesses show without a hole.
+    /// The intervals in which witnesses miss no change.
     pub witness_spans: Vec<WitnessSpan>,
-    /// Where the bodies of captured requests stand: their answers, which give operations their place, stand elsewhere. In
-    /// order of operations.
+    /// Positions of captured requests' bodies, in order of operations. The position of an operation is that of its answer.
     pub request_places: Vec<(OperationId, Position)>,
-    /// Where servers' records with bodies stand of requests that clients recorded too. In order of operations.
+    /// Positions of servers' records with bodies, for requests that clients recorded too. In order of operations.
     pub server_records: Vec<(OperationId, Position)>,
     /// Reads from client-side caches.
     pub cache_reads: Vec<CacheRead>,
-    /// Where passes of decisions begin and end.
+    /// Begins and ends of decision passes.
     pub brackets: Vec<Bracket>,
-    /// What recorders note for pictures.
+    /// Recorders' notes for diagrams.
     pub annotations: Vec<Annotation>,
-    /// What only histories of its nature have.
+    /// Facts of histories of one nature.
     pub subject: Subject,
-    /// Versions of API servers, where their own loopback client named one: (server, minor version of 1.x).
+    /// API server versions named by the server's own loopback client: (server, minor version of 1.x).
     pub server_versions: Vec<(ServerId, u32)>,
 }
 
 static NO_CALLS: LazyLock<Calls> = LazyLock::new(Calls::default);
 
 impl History {
-    /// The input with this number.
+    /// The input with this id.
     pub fn input(&self, id: FileId) -> Option<&InputFile> {
         let at = self.inputs.get(id.0 as usize).filter(|input| input.id == id);
         at.or_else(|| self.inputs.iter().find(|input| input.id == id))
@@ -98,13 +100,13 @@ impl History {
         self.operations.get(id.index())
     }
 
-    /// Whether two records of one object are of one request: the server's may stand beside the client's.
+    /// Whether two records of one object belong to one request: the client's, and the server's shadow of it.
     pub fn are_one_request(&self, a: OperationId, b: OperationId) -> bool {
         let (one, other) = (self.operation(a), self.operation(b));
         a == b || (one.audit_id == other.audit_id && one.audit_id != AuditId::None && one.verb == other.verb)
     }
 
-    /// The stream of a watch, where its deliveries are known.
+    /// The stream of a watch, if its deliveries were recorded.
     pub fn stream_of(&self, id: OperationId) -> Option<&Stream> {
         if self.operations.verb(id.index()) != Verb::Watch {
             return None;
@@ -133,19 +135,19 @@ impl History {
         self.keys[key.index()].resource
     }
 
-    /// The domain of a resource; the first one for the objects of operation logs, which have no place.
+    /// The domain of a resource; the first domain for objects of operation logs, which have no placement.
     pub fn domain_of(&self, resource: ResourceId) -> DomainId {
         self.placements.get(resource.index()).map_or(DomainId(0), |placement| placement.domain)
     }
 
-    /// Whether the revisions of two resources certainly come from one counter: one resource, or one domain in which neither
-    /// may have an etcd of its own.
+    /// Whether the revisions of two resources certainly come from one counter: one resource, or one domain in which neither may
+    /// have an etcd of its own.
     pub fn share_counter(&self, a: ResourceId, b: ResourceId) -> bool {
         let (pa, pb) = (self.placements[a.index()], self.placements[b.index()]);
         a == b || (pa.domain == pb.domain && !pa.overridable && !pb.overridable)
     }
 
-    /// The client of a process life.
+    /// The client name of an incarnation.
     pub fn client_name(&self, incarnation: IncarnationId) -> &str {
         if !incarnation.is_some() {
             return "";
@@ -153,14 +155,14 @@ impl History {
         self.name(self.clients[self.incarnations[incarnation.index()].client.index()])
     }
 
-    /// Whether one piece of evidence says more of a version, beside its identity, than another.
+    /// Whether one record of a version has more content than another.
     pub fn says_more(&self, one: AttributesId, than: AttributesId) -> bool {
         let extent = |id| Attributes::extent(&self.attributes, id);
         extent(one) > extent(than)
     }
 
-    /// What two pieces of evidence of one version say differently of it, beside its identity. What only one of them has at all is no
-    /// difference: the other may have been cut down.
+    /// The first field that differs between two records of one version. A field that only one record has is no difference, since
+    /// the other may have been cut.
     pub fn difference(&self, one: AttributesId, other: AttributesId) -> Option<Difference> {
         if one == other || !one.is_some() || !other.is_some() {
             return None;
@@ -196,36 +198,36 @@ impl History {
         name.rsplit(':').next().unwrap_or(name)
     }
 
-    /// The name of a server; empty when unknown.
+    /// The name of a server; empty if unknown.
     pub fn server_name(&self, server: ServerId) -> &str {
         if server.is_some() { self.name(self.servers[server.index()]) } else { "" }
     }
 
-    /// The name of a clock; empty when unknown.
+    /// The name of a clock; empty if unknown.
     pub fn clock_name(&self, clock: ClockId) -> &str {
         if clock.is_some() { self.name(self.clocks[clock.index()]) } else { "" }
     }
 
-    /// A resource as people write it: `pods`, `deployments.apps`.
+    /// The name of a resource in reports: `pods`, `deployments.apps`.
     pub fn resource_name(&self, id: ResourceId) -> String {
         let resource = self.resources[id.index()];
         let (plural, group) = (self.name(resource.plural), self.name(resource.group));
         if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
     }
 
-    /// A key as people write it: `pods default/web-0`.
+    /// The name of a key in reports: `pods default/web-0`.
     pub fn key_name(&self, id: KeyId) -> String {
         if !id.is_some() {
             return String::new();
         }
         let key = self.keys[id.index()];
         let (namespace, name) = (self.name(key.namespace), self.name(key.name));
-        // An answer that belongs to no request leaves a key without resource.
+        // An answer without request leaves a key without resource.
         let resource = if key.resource.is_some() { self.resource_name(key.resource) } else { "unknown".to_owned() };
         if namespace.is_empty() { format!("{resource} {name}") } else { format!("{resource} {namespace}/{name}") }
     }
 
-    /// A scope as people write it: `pods in default where spec.nodeName=node-1`.
+    /// The name of a scope in reports: `pods in default where spec.nodeName=node-1`.
     pub fn scope_name(&self, id: ScopeId) -> String {
         if !id.is_some() {
             return String::new();
@@ -247,7 +249,7 @@ impl History {
         text
     }
 
-    /// The path of a file as the user named it.
+    /// The path of a file as the caller named it.
     pub fn file_name(&self, id: FileId) -> &str {
         self.files.get(id.0 as usize).map_or("", |f| f.path.as_str())
     }
@@ -266,7 +268,7 @@ impl History {
             && (self.name(scope.name).is_empty() || scope.name == key.name)
     }
 
-    /// Whether a version of a key is selected by the scope's selectors; `None` where the evidence does not say.
+    /// Whether the scope's selectors select a version; `None` if the evidence does not show it.
     pub fn selects(&self, scope: ScopeId, key: KeyId, attributes: AttributesId) -> Option<bool> {
         if !self.is_selective(scope) {
             return Some(true);
@@ -293,14 +295,14 @@ impl History {
         }
     }
 
-    /// Whether a field selector of the scope names a field of which nothing is kept.
+    /// Whether a field selector of the scope uses a field that is not recorded.
     pub fn is_beyond_evidence(&self, scope: ScopeId) -> bool {
         let is_kept =
             |field| matches!(field, "metadata.name" | "metadata.namespace" | "spec.nodeName" | "status.phase");
         !selector::fields_of(self.name(self.scopes[scope.index()].fields)).all(is_kept)
     }
 
-    /// Whether every key and selection of `inner` is inside `outer`, as far as their texts show it.
+    /// Whether `outer` covers every key and selection of `inner`, as far as the texts show it.
     pub fn scope_contains(&self, outer: ScopeId, inner: ScopeId) -> bool {
         let (o, i) = (self.scopes[outer.index()], self.scopes[inner.index()]);
         let wide = |o: Symbol, i: Symbol| self.name(o).is_empty() || o == i;
@@ -312,7 +314,7 @@ impl History {
             && wide(o.shard, i.shard)
     }
 
-    /// Whether two scopes can have an object in common, as far as namespaces and names show it.
+    /// Whether two scopes may share an object, as far as namespaces and names show it.
     pub fn scopes_may_overlap(&self, a: ScopeId, b: ScopeId) -> bool {
         let (a, b) = (self.scopes[a.index()], self.scopes[b.index()]);
         let meets = |x: Symbol, y: Symbol| x == y || self.name(x).is_empty() || self.name(y).is_empty();
@@ -335,12 +337,12 @@ impl History {
         }
     }
 
-    /// The minor version of a server's Kubernetes, where its own loopback client named it.
+    /// The minor version of a server's Kubernetes, if its loopback client named it.
     pub fn server_minor(&self, server: ServerId) -> Option<u32> {
         self.server_versions.iter().find(|(s, _)| *s == server).map(|(_, minor)| *minor)
     }
 
-    /// What it is a history of.
+    /// The nature of the history.
     pub fn nature(&self) -> Nature {
         match self.subject {
             Subject::Kubernetes => Nature::Kubernetes,
@@ -349,7 +351,7 @@ impl History {
         }
     }
 
-    /// The recorded etcd cluster, if it is a history of one.
+    /// The recorded etcd cluster; `None` for another nature.
     pub fn cluster(&self) -> Option<&Cluster> {
         match &self.subject {
             Subject::Etcd(cluster) => Some(cluster),
@@ -357,7 +359,7 @@ impl History {
         }
     }
 
-    /// The calls of an operation log. Histories of other natures have none.
+    /// The calls of an operation log; empty for another nature.
     pub fn calls(&self) -> &Calls {
         match &self.subject {
             Subject::Operations(calls) => calls,
@@ -365,14 +367,14 @@ impl History {
         }
     }
 
-    /// Names the model of an operation log. Histories of other natures have no model.
+    /// Sets the model of an operation log. Histories of other natures have none.
     pub fn set_model(&mut self, model: &str) {
         if let Subject::Operations(calls) = &mut self.subject {
             calls.model = Some(model.to_owned());
         }
     }
 
-    /// Whether there is nothing to judge.
+    /// Whether there is nothing to check.
     pub fn is_empty(&self) -> bool {
         match &self.subject {
             Subject::Kubernetes => self.operations.is_empty() && self.witness.is_empty(),
@@ -381,12 +383,12 @@ impl History {
         }
     }
 
-    /// The item of a list with a key.
+    /// The item of a list with this key.
     pub fn item(&self, operation: &Operation, key: KeyId) -> Option<&Item> {
         self.items_of(operation).iter().find(|i| i.key == key)
     }
 
-    /// The request as people write it: `LIST pods resourceVersion=0`.
+    /// The name of a request in reports: `LIST pods resourceVersion=0`.
     pub fn request_name(&self, operation: &Operation) -> String {
         use super::request::Asked;
         let target =

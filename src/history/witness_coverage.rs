@@ -1,4 +1,7 @@
-//! What an etcd witness shows without a hole.
+//! Determines the intervals of revisions in which an etcd witness misses no change.
+//!
+//! A span ends where revisions go back or the recorder marks a break. Inside a span, etcd's count of changes per key discloses
+//! lost lines.
 
 use super::batch::Moved;
 use super::builder::Builder;
@@ -35,10 +38,11 @@ impl Builder {
         }
     }
 
-    /// Ends the present stretch of witness events.
+    /// Ends the present span of witness events.
     ///
-    /// `etcdctl watch --prefix P` shows P only, and P is not recorded: a stretch with objects of two resources is taken to show
-    /// everything below the registry, one with a single resource only that resource (and only its namespace if all are in one).
+    /// `etcdctl watch --prefix P` shows only P, and P is not recorded. A span with objects of two resources is presumed to show
+    /// everything below the registry. A span with one resource is presumed to show only that one, and only its namespace if all
+    /// objects share it.
     pub(super) fn close_span(&mut self) {
         let events = &self.witness[self.span_start.min(self.witness.len())..];
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
@@ -72,14 +76,15 @@ impl Builder {
             self.spans.push(WitnessSpan { after: from, through, scope, position });
         }
         if let Some((last_seen, next_seen)) = holes.first() {
-            let found = format!("a change lost between revisions {last_seen} and {next_seen}, by the counts of a key");
+            let found =
+                format!("a change missing between revisions {last_seen} and {next_seen}, by the change count of a key");
             self.problem(position.file, position.line, "every change of the keys that the watch shows", &found);
         }
     }
 }
 
-/// Stretches of a witness in which an event must have been lost: between the two revisions, both exclusive, in order. etcd counts
-/// the changes of a key's life and names the revision of its creation, so a missing line shows at the key's next event.
+/// Gaps of a witness in which an event must be lost, as exclusive bounds, in order. etcd counts the changes of a key's life and
+/// names its creation revision, so a lost line shows at the key's next event.
 fn witness_holes(events: &[WitnessEvent], after: super::Revision) -> Vec<(super::Revision, super::Revision)> {
     let mut last: FxHashMap<KeyId, &WitnessEvent> = FxHashMap::default();
     let mut holes: Vec<(super::Revision, super::Revision)> = Vec::new();

@@ -1,8 +1,8 @@
-//! The servers that wrote an audit log: whether the log shows that there was one only.
+//! Decides whether one API server wrote all lines of an audit log without a declared server.
 //!
-//! A file is not a server: exports of clouds, log stores and `cat` put the lines of several API servers into one. Where nobody says which
-//! server wrote a file, its lines tell. Every API server renews its identity lease (`apiserver-*` in `kube-system`) every ten seconds, by a
-//! request of its own that it audits itself, so two servers renew twice in that time.
+//! A file is not a server: cloud exports, log stores and `cat` join the lines of several. Every API server renews its identity
+//! lease (`apiserver-*` in `kube-system`) every ten seconds by a request that it audits itself. Two servers therefore show two
+//! renewals in that time. The answer is "one" only if one lease is renewed without a pause from begin to end.
 
 use super::ids::{ClockId, KeyId, ResourceId};
 use super::interner::Interner;
@@ -15,25 +15,25 @@ use crate::ingest::{InputFile, Time};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
-/// Renewals of one server are never as near to each other: it renews every ten seconds, plus up to 4 %.
+/// Minimal distance of one server's renewals: it renews every ten seconds, plus up to 4 %.
 const PERIOD: i64 = 9_000_000_000;
 
-/// A server that renews at all does so within this time, also where its requests wait.
+/// Maximal distance of one server's renewals, with room for requests that wait.
 const LATE: i64 = 20_000_000_000;
 
-/// What an audit log of unknown servers shows of them.
+/// The evidence about the servers behind one audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
-    /// When identity leases were renewed, in order.
+    /// Times of identity lease renewals, sorted.
     pub renewals: Vec<Time>,
-    /// The leases.
+    /// The renewed leases.
     leases: BTreeSet<KeyId>,
-    /// The first and the last time.
+    /// The first and the last time in the log.
     pub span: Option<(Time, Time)>,
 }
 
 impl Writers {
-    /// Whether all lines are certainly of one server: nobody else renewed a lease, and the one that did never stopped.
+    /// Whether one server certainly wrote all lines: only one lease was renewed, and it was renewed throughout.
     pub fn are_one(&self) -> bool {
         let Some((first, last)) = self.span else { return true };
         let [begin, .., end] = self.renewals.as_slice() else { return false };
@@ -42,7 +42,7 @@ impl Writers {
             .all(|apart| (PERIOD..=LATE).contains(&apart))
     }
 
-    /// How many servers there may be: high availability takes three, and more show more leases.
+    /// Presumed number of servers: the number of leases, at least three, the usual number of a highly available cluster.
     pub fn count(&self) -> usize {
         self.leases.len().max(3)
     }
@@ -59,7 +59,7 @@ impl Writers {
     }
 }
 
-/// What is told about names.
+/// Lookups of names while the history is built.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'n> {
     pub(super) keys: &'n [Key],
@@ -82,7 +82,7 @@ impl Names<'_> {
     }
 }
 
-/// What the logs of unknown servers show, by clock; `None` for the clocks of known ones.
+/// The evidence about each clock's servers; `None` for the clocks of declared servers.
 pub(super) fn collect(
     operations: &Operations,
     unknown: impl Iterator<Item = ClockId>,
@@ -105,19 +105,20 @@ pub(super) fn collect(
     writers
 }
 
-/// Whether nobody said which server, or whose clock, an input is of.
+/// Whether neither server nor clock of an input was declared.
 pub(super) fn is_unknown(input: &InputFile) -> bool {
     input.source.server.is_none() && input.source.clock.is_none()
 }
 
 impl History {
-    /// The resource of identity leases, among others.
+    /// The resource `leases`, which holds the identity leases.
     pub fn identity_leases(&self) -> Option<ResourceId> {
         let names = Names { keys: &self.keys, resources: &self.resources, names: &self.names };
         (0..self.resources.len() as u32).map(ResourceId).find(|resource| names.is_lease(*resource))
     }
 
-    /// What the audit logs show of which nobody said the server: by clock, `None` for clocks of which all times compare.
+    /// The evidence about audit logs that several undeclared servers may have written, by clock; `None` if all times of a clock
+    /// compare.
     pub fn unknown_writers(&self) -> Vec<Option<Writers>> {
         let audits = self.inputs.iter().zip(&self.files).filter(|(_, file)| file.format == Some("audit"));
         let unknown: FxHashSet<&str> =

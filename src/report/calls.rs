@@ -1,4 +1,4 @@
-//! What was understood of an operation log: the answer of `retrograde show`.
+//! The contents of an operation log: the output of `retrograde show`.
 
 use super::evidence::Question;
 use super::overview::{inputs, left, problems, right};
@@ -11,24 +11,24 @@ use crate::model::{Log, Model};
 use rustc_hash::FxHashMap;
 use std::io;
 
-/// Processes and keys that are listed.
+/// Processes and keys to list.
 const LISTED: usize = 12;
-/// Calls that are listed.
+/// Calls to list.
 const CALLS: usize = 200;
 
-/// What the calls of a log are of, in words.
+/// The model of a log, in words.
 pub(super) fn model(history: &History) -> String {
     let said = history.calls().model.is_some();
     match Model::of(Log { calls: history.calls(), names: &history.names }) {
         Ok(model) if said => model.name().to_owned(),
         Ok(model) => format!("{} (by its functions)", model.name()),
-        // A type of the program that asserts, or a name that no provided model has.
+        // An assertion names a type of its program, and a log may name a model that is not provided.
         Err(_) if said => history.calls().model.clone().unwrap_or_default(),
         Err(why) => format!("not known: {why}"),
     }
 }
 
-/// The extent of a log: `80 calls by 5 processes on 3 keys`.
+/// The size of a log: `80 calls by 5 processes on 3 keys`.
 pub(super) fn extent(history: &History) -> String {
     let calls = count(history.calls().calls.len() as u64, "call");
     let by = match history.incarnations.len() {
@@ -49,7 +49,8 @@ pub fn overview(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     page.labelled(2, 10, (Tone::Title, "Model"), &model(history))?;
     let log = history.calls();
     if log.others > 0 {
-        let text = format!("{} by others than clients (a nemesis): no operations", count(log.others, "record"));
+        let text =
+            format!("{} of a nemesis or another process that is no client: no operations", count(log.others, "record"));
         page.labelled(2, 10, (Tone::Title, "Besides"), &text)?;
     }
     if log.falls_back > 0 {
@@ -100,7 +101,7 @@ pub fn overview(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     Ok(())
 }
 
-/// Those with most calls first.
+/// Writes a table, those with most calls first.
 fn tally(page: &mut Page<'_>, title: &str, mut rows: Vec<(String, [u64; 2])>) -> io::Result<()> {
     page.title(&format!("{title}: {}", thousands(rows.len() as u64)))?;
     rows.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
@@ -116,10 +117,10 @@ fn tally(page: &mut Page<'_>, title: &str, mut rows: Vec<(String, [u64; 2])>) ->
     Ok(())
 }
 
-/// Writes the calls that are asked for.
+/// Writes the requested calls.
 pub fn write(page: &mut Page<'_>, history: &History, question: &Question) -> io::Result<()> {
     let Question::Key(wanted) = question else {
-        return page.paragraph(0, Tone::Plain, "An operation log has no revisions: ask for a key (--key).");
+        return page.paragraph(0, Tone::Plain, "An operation log has no revisions: use --key.");
     };
     let log = history.calls();
     let is_wanted = |call: &Call| match log.keys.get(&call.key) {

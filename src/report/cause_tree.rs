@@ -1,4 +1,6 @@
-//! Findings below those that explain them.
+//! Arranges findings below the findings that explain them.
+//!
+//! A finding becomes a child only if its cause is at least as grave, so that no violation hides below a hazard.
 
 use crate::check::Finding;
 use crate::explain::names;
@@ -7,22 +9,21 @@ use crate::history::{ClientId, History};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
-/// Clients that are named for one rule.
+/// Clients to name per rule.
 const NAMED: usize = 6;
 
-/// Who explains whom. A finding hangs below its cause only where the cause is as grave as itself: a violation must never
-/// hide below a hazard.
+/// The forest of causes. A finding is a child only of a cause that is as grave as itself.
 pub struct Forest<'f> {
     /// The findings.
     pub findings: &'f [Finding],
-    /// Those that nothing explains.
+    /// Findings without a cause in the forest.
     pub roots: Vec<usize>,
-    /// What follows directly from each.
+    /// The direct consequences of each finding.
     pub children: FxHashMap<usize, Vec<usize>>,
 }
 
 impl<'f> Forest<'f> {
-    /// Of the findings of a history.
+    /// Arranges the findings of a history.
     pub fn of(findings: &'f [Finding]) -> Forest<'f> {
         let by_id: FxHashMap<&str, usize> = findings.iter().enumerate().map(|(at, f)| (f.id.as_str(), at)).collect();
         let parent = |at: usize| {
@@ -31,7 +32,7 @@ impl<'f> Forest<'f> {
         };
         let mut forest = Forest { findings, roots: Vec::new(), children: FxHashMap::default() };
         for at in 0..findings.len() {
-            // A circle of causes has no root; whoever stands first in it becomes one.
+            // A cycle of causes has no root, so its first finding becomes one.
             let mut met = FxHashSet::default();
             let mut above = at;
             while let Some(next) = parent(above).filter(|_| met.insert(above)) {
@@ -65,7 +66,7 @@ impl Forest<'_> {
     }
 }
 
-/// Findings by rule, in their order: how many, and to whom they happened.
+/// Findings by rule, in their order: number and affected clients.
 pub fn by_rule<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<(&'f str, u64, BTreeSet<ClientId>)> {
     let mut rules: Vec<(&str, u64, BTreeSet<ClientId>)> = Vec::new();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();

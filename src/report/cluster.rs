@@ -1,4 +1,4 @@
-//! What was understood of the history of an etcd cluster: the answer of `retrograde show`.
+//! The contents of an etcd cluster's history: the output of `retrograde show`.
 
 use super::evidence::Question;
 use super::overview::{left, problems, right};
@@ -12,11 +12,11 @@ use crate::order::etcd::{Analysis, Change, Class, Version, Witness, Writer};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Clients, files and watches that are listed.
+/// Clients, files and watches to list.
 const LISTED: usize = 40;
-/// Versions that are listed.
+/// Versions to list.
 const VERSIONS: usize = 200;
-/// Room for the labels of one fact.
+/// Columns for the labels of single facts.
 const LABEL: usize = 14;
 
 /// Writes the overview.
@@ -33,7 +33,7 @@ pub fn overview(page: &mut Page<'_>, history: &History, cluster: &Cluster, analy
     leases(page, recording, analysis)
 }
 
-/// Files by format; a report has two for each client.
+/// Writes the files by format, since a report has two files per client.
 fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     let evidence = history.files.iter().filter(|file| file.format.is_some());
     let mut formats: BTreeMap<&str, [u64; 5]> = BTreeMap::new();
@@ -87,7 +87,7 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
     }
     page.title("Members")?;
     if recording.members.is_empty() && answered.is_empty() {
-        return page.paragraph(2, Tone::Plain, "nothing names them: neither a log nor a store, nor the answers");
+        return page.paragraph(2, Tone::Plain, "no log, store or answer names a member");
     }
     for member in &recording.members {
         let mut says = Vec::new();
@@ -98,7 +98,7 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
             if let Some(answers) = answered.remove(&log.node).filter(|_| log.node != 0) {
                 says.push(count(answers, "answer"));
             }
-            let from = if log.after > 0 { format!(" behind index {}", thousands(log.after)) } else { String::new() };
+            let from = if log.after > 0 { format!(" after index {}", thousands(log.after)) } else { String::new() };
             let entries = log.entries.len() as u64;
             says.push(format!(
                 "log of {}{from}, committed through {}",
@@ -106,7 +106,7 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
                 thousands(log.commit)
             ));
             if log.torn {
-                says.push("its last record was cut off when it stopped".to_owned());
+                says.push("the last record is truncated".to_owned());
             }
             if log.broken {
                 says.push("entries are missing".to_owned());
@@ -132,12 +132,12 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
         page.labelled(2, 2, (Tone::Plain, "-"), &format!("{}: {}", member.name, says.join("; ")))?;
     }
     for (number, answers) in answered {
-        let text = format!("{number:x}: {}; neither its log nor its store is here", count(answers, "answer"));
+        let text = format!("{number:x}: {}; neither log nor store is in the evidence", count(answers, "answer"));
         page.labelled(2, 2, (Tone::Plain, "-"), &text)?;
     }
     let silent = recording.operations.iter().filter(|o| o.member == 0 && o.outcome == Outcome::Answered).count();
     if silent > 0 {
-        let text = format!("{} do not say which member gave them", count(silent as u64, "answer"));
+        let text = format!("{} without the answering member", count(silent as u64, "answer"));
         page.paragraph(2, Tone::Faint, &text)?;
     }
     Ok(())
@@ -168,7 +168,7 @@ fn clients(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
                 what.push(count(asked.len() as u64, "operation"));
             }
             if unknown > 0 {
-                what.push(format!("{} without a certain outcome", thousands(unknown)));
+                what.push(format!("{} of unknown outcome", thousands(unknown)));
             }
             if !watches.is_empty() {
                 what.push(format!(
@@ -192,7 +192,7 @@ fn events(recording: &Recording, watch: &Watch) -> u64 {
     watch.responses.of(&recording.responses).iter().map(|response| u64::from(response.events.len)).sum()
 }
 
-/// What kind of request it is, in words.
+/// The kind of a request, in words.
 fn kind(operation: &Operation, class: Class, recording: &Recording) -> &'static str {
     match operation.request {
         Request::Range(range) if range.revision > 0 => "read of a past revision",
@@ -209,7 +209,7 @@ fn kind(operation: &Operation, class: Class, recording: &Recording) -> &'static 
         Request::LeaseRevoke { .. } => "lease revoked",
         Request::Compact { .. } => "compaction",
         Request::Defragment => "defragmentation",
-        Request::Other => "something else",
+        Request::Other => "other request",
     }
 }
 
@@ -268,18 +268,18 @@ fn revisions(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) ->
     let timeline = &analysis.timeline;
     let last = analysis.proofs.last().max(timeline.last());
     let through =
-        if last > 1 { format!("2 to {}", thousands(last as u64)) } else { "none behind the empty store's".to_owned() };
+        if last > 1 { format!("2 to {}", thousands(last as u64)) } else { "none after the empty store's".to_owned() };
     page.title(&format!("Revisions: {through}"))?;
     let complete = timeline.revisions.iter().filter(|revision| revision.complete).count() as u64;
     let acknowledged = timeline.revisions.iter().filter(|revision| revision.writer.is_some()).count() as u64;
     let expiries = analysis.attribution.writers.iter().filter(|(_, f)| matches!(f, Writer::Expiry(_))).count() as u64;
     let others = analysis.attribution.writers.len() as u64 - expiries;
     let rows = [
-        (acknowledged, "were acknowledged to who wrote them"),
-        (others, "were made by requests that were not answered, or by ends of leases that were asked for"),
-        (expiries, "were made by leases that ran out"),
-        (analysis.attribution.unattributed.len() as u64, "were made by nobody in these records"),
-        (u64::try_from(last - 1).unwrap_or(0).saturating_sub(complete), "are not known completely"),
+        (acknowledged, "were acknowledged to their writers"),
+        (others, "were made by unanswered requests, or by requested ends of leases"),
+        (expiries, "were made by expired leases"),
+        (analysis.attribution.unattributed.len() as u64, "have no writer in these records"),
+        (u64::try_from(last - 1).unwrap_or(0).saturating_sub(complete), "are not completely known"),
     ];
     let rows: Vec<Row> = rows
         .into_iter()
@@ -289,9 +289,9 @@ fn revisions(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) ->
     page.table(2, &[right(14)], &rows)?;
     let whole = timeline.first_unknown(1, last);
     let text = match whole {
-        None if last > 1 => format!("without a hole through {}", thousands(last as u64)),
+        None if last > 1 => format!("complete through {}", thousands(last as u64)),
         Some(hole) => {
-            format!("without a hole below revision {}, of which not everything is known", thousands(hole as u64))
+            format!("complete below revision {}, which is not completely known", thousands(hole as u64))
         }
         None => "nothing was written".to_owned(),
     };
@@ -299,13 +299,13 @@ fn revisions(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) ->
     page.labelled(2, LABEL, (Tone::Title, "Keys"), &thousands(timeline.keys().count() as u64))?;
     let logged = analysis.log.steps.len() as u64;
     if logged > 0 {
-        let text = format!("has {}; it counts as far as clients were told the same", count(logged, "revision"));
+        let text = format!("has {}; it counts as far as answers to clients agree", count(logged, "revision"));
         page.labelled(2, LABEL, (Tone::Title, "Members' log"), &text)?;
     }
     let times = recording.operations.iter().flat_map(|o| [o.call, o.returned]);
     let times = times.chain(recording.responses.iter().map(|response| response.time));
     if let Some((first, last)) = span(times) {
-        let text = format!("{} on one clock, that of the process which recorded", duration(last.since(first)));
+        let text = format!("{} on one clock, that of the recorder", duration(last.since(first)));
         page.labelled(2, LABEL, (Tone::Title, "Time"), &text)?;
     }
     Ok(())
@@ -342,9 +342,9 @@ fn watches(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
         .map(|(what, [watches, events, progress, now, senseless, errors])| {
             let mut text = vec![count(*events, "event")];
             for (n, says) in [
-                (progress, "told progress"),
-                (now, "from then on"),
-                (senseless, "from below revision 0"),
+                (progress, "progress notifications"),
+                (now, "without a first revision"),
+                (senseless, "with a first revision below 0"),
                 (errors, "ended by an error"),
             ] {
                 if *n > 0 {
@@ -372,7 +372,7 @@ fn compactions(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
     }
     through.sort_by_key(|(revision, _)| *revision);
     let done = |wanted: Outcome| through.iter().filter(move |(_, outcome)| *outcome == wanted);
-    page.title(&format!("Compactions asked for: {}", thousands(through.len() as u64)))?;
+    page.title(&format!("Requested compactions: {}", thousands(through.len() as u64)))?;
     let revisions: Vec<String> = done(Outcome::Answered).map(|(revision, _)| revision.to_string()).collect();
     let shown = if revisions.len() > 16 && !page.look().verbose {
         format!("{} and {} more", revisions[..16].join(", "), revisions.len() - 16)
@@ -383,7 +383,7 @@ fn compactions(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
     page.labelled(2, LABEL, (Tone::Title, "Done"), &shown)?;
     let unknown = done(Outcome::Unknown).count() as u64;
     if unknown > 0 {
-        page.labelled(2, LABEL, (Tone::Title, "Not certain"), &thousands(unknown))?;
+        page.labelled(2, LABEL, (Tone::Title, "Unknown"), &thousands(unknown))?;
     }
     Ok(())
 }
@@ -401,7 +401,7 @@ fn leases(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) -> io
         analysis.attribution.writers.iter().filter(|(_, filler)| matches!(filler, Writer::Expiry(_))).count() as u64;
     page.title("Leases")?;
     let text = format!(
-        "{} granted, {} revoked, {} ran out with keys",
+        "{} granted, {} revoked, {} expired with keys",
         thousands(granted),
         thousands(revoked),
         thousands(ended)
@@ -409,7 +409,7 @@ fn leases(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) -> io
     page.paragraph(2, Tone::Plain, &text)
 }
 
-/// Writes what T has of a key, or around a revision, and what shows it.
+/// Writes the revision order of a key, or around a revision, with the evidence for each version.
 pub fn write(
     page: &mut Page<'_>,
     history: &History,
@@ -445,7 +445,7 @@ pub fn write(
     };
     page.paragraph(0, Tone::Title, &title)?;
     if versions.is_empty() {
-        return page.paragraph(2, Tone::Plain, "none: nothing shows one");
+        return page.paragraph(2, Tone::Plain, "none in the evidence");
     }
     let shown = if page.look().verbose { versions.len() } else { VERSIONS };
     let rows: Vec<Row> = versions.iter().take(shown).map(|version| row(history, cluster, analysis, version)).collect();
@@ -480,7 +480,7 @@ fn row(history: &History, cluster: &Cluster, analysis: &Analysis, version: &Vers
                 entry.map_or_else(Default::default, |entry| entry.position),
             )
         }
-        Witness::Supposed(_) => ("nobody: it fits".to_owned(), Time::UNKNOWN, Default::default()),
+        Witness::Supposed(_) => ("inferred: it fits".to_owned(), Time::UNKNOWN, Default::default()),
         Witness::Store(member, n) => {
             let member = &recording.members[member as usize];
             let stored = member.store.as_ref().and_then(|store| store.revisions.get(n as usize));
@@ -499,9 +499,9 @@ fn row(history: &History, cluster: &Cluster, analysis: &Analysis, version: &Vers
     let made = analysis.attribution.writers.iter().find(|(number, _)| *number == version.revision);
     let by = match made {
         Some((_, Writer::Operation(at))) => {
-            format!("; made by an unanswered request of {}", name(operation(*at).client))
+            format!("; written by an unanswered request of {}", name(operation(*at).client))
         }
-        Some((_, Writer::Expiry(lease))) => format!("; lease {lease} ran out"),
+        Some((_, Writer::Expiry(lease))) => format!("; lease {lease} expired"),
         None => String::new(),
     };
     let life = if version.version > 0 { format!(", change {} of its life", version.version) } else { String::new() };

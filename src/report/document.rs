@@ -1,7 +1,7 @@
 //! The JSON document, type by type: the source of `docs/report.schema.json`.
 //!
-//! Fields stand in the order in which they are written, which is part of the format. Revisions are decimal texts, since
-//! they have up to 128 bits and JSON numbers do not. What is not known is `null`, never absent.
+//! The order of fields is part of the format. Revisions are decimal texts, since they have up to 128 bits and JSON numbers have
+//! not. An unknown value is `null`, never absent.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Document<'a> {
     pub verdict: &'static str,
     /// The histories.
     pub histories: Vec<History<'a>>,
-    /// What could not be used (at most so many a file; `inputs[]` has the counts).
+    /// Lines that could not be used, up to a limit per file; `inputs[]` has the counts.
     pub problems: Vec<Problem<'a>>,
 }
 
@@ -35,40 +35,40 @@ pub struct History<'a> {
     pub verdict: &'static str,
     /// Its revision counters.
     pub domains: Vec<Domain<'a>>,
-    /// Its clients: is what each one saw consistent with etcd's total order?
+    /// Its clients. For each: is what it saw consistent with etcd's total order?
     pub clients: Vec<Client<'a>>,
     /// Every rule.
     pub rules: Vec<Rule<'a>>,
     /// Violations, then suspects, then hazards.
     pub findings: Vec<Finding<'a>>,
-    /// Where the order of writes is known without a hole.
+    /// The parts of the revision order that are known without a gap.
     pub coverage: Vec<Coverage<'a>>,
-    /// Why the verdict is what it is, where the word does not say it.
+    /// The reason for the verdict, unless the verdict itself says it.
     pub reason: &'a str,
-    /// How many obligations were met and could not be decided; `rules[].undecided` says which and why.
+    /// Number of obligations that could not be decided; `rules[].undecided` has the reasons.
     pub undecided: u64,
     /// What was not checked and why, one sentence each.
     pub unchecked: &'a [String],
-    /// Proofs of the verdict, complete and for a machine: what `retrograde verify` decides again.
+    /// Complete proofs of the verdict, which `retrograde verify` decides again.
     pub proofs: Vec<Proof<'a>>,
 }
 
 /// One input file.
 #[derive(Debug, Serialize)]
 pub struct Input<'a> {
-    /// The path as it was given.
+    /// The path as given.
     pub file: &'a str,
     /// The format, or `null` for a file that is no evidence.
     pub format: Option<&'static str>,
-    /// Why it is no evidence.
+    /// The reason why it is no evidence.
     pub ignored: Option<&'a str>,
-    /// Lines or documents met.
+    /// Number of lines or documents.
     pub lines: u64,
-    /// Records that were understood.
+    /// Number of records that were read.
     pub records: u64,
-    /// Lines that could not be used.
+    /// Number of lines that could not be used.
     pub problems: u64,
-    /// Lines or fields of unknown kind.
+    /// Number of lines or fields of unknown kind.
     pub unknown: u64,
     /// Bytes after decompression.
     pub bytes: u64,
@@ -79,11 +79,11 @@ pub struct Input<'a> {
 pub struct Domain<'a> {
     /// Its name.
     pub domain: &'a str,
-    /// The resources that count by it.
+    /// The resources with this counter.
     pub resources: Vec<String>,
-    /// The lowest revision that the evidence mentions.
+    /// The lowest revision in the evidence.
     pub first_revision: Option<String>,
-    /// The highest.
+    /// The highest revision in the evidence.
     pub last_revision: Option<String>,
 }
 
@@ -92,24 +92,24 @@ pub struct Domain<'a> {
 pub struct Client<'a> {
     /// The user name, verbatim.
     pub client: &'a str,
-    /// Its process lives.
+    /// Its incarnations (process lives).
     pub incarnations: Vec<Incarnation<'a>>,
-    /// As how many processes they are judged; those of one are compared with each other.
+    /// Number of processes it counts as. Only incarnations of one process are compared with each other.
     pub processes: usize,
     /// `holds`, `violated`, `unknown` or `not-checked`.
     pub verdict: &'static str,
     /// Verdict by rule.
     pub guarantees: BTreeMap<&'a str, &'static str>,
-    /// Why the verdict is what it is, where the word does not say it.
+    /// The reason for the verdict, unless the verdict itself says it.
     pub reason: &'a str,
 }
 
-/// One process life.
+/// One incarnation (process life) of a client.
 #[derive(Debug, Serialize)]
 pub struct Incarnation<'a> {
     /// Its label.
     pub incarnation: &'a str,
-    /// What told it from the others.
+    /// The evidence that separates it from the others.
     pub told_by: &'static str,
     /// The place that survives a restart.
     pub place: Option<&'a str>,
@@ -117,27 +117,27 @@ pub struct Incarnation<'a> {
     pub program: &'a str,
 }
 
-/// What a rule came to.
+/// The result of a rule.
 #[derive(Debug, Serialize)]
 pub struct Rule<'a> {
     /// Slug.
     pub rule: &'a str,
     /// `holds`, `violated`, `unknown` or `not-checked`.
     pub verdict: &'static str,
-    /// Why, where the word does not say it.
+    /// The reason, unless the verdict itself says it.
     pub reason: &'a str,
-    /// How many obligations were checked.
+    /// Number of obligations that were checked.
     pub checked: u64,
-    /// How many were met and could not be decided, by reason.
+    /// Numbers of obligations that could not be decided, by reason.
     pub undecided: Vec<Undecided<'a>>,
 }
 
 /// Obligations that the evidence leaves open.
 #[derive(Debug, Serialize)]
 pub struct Undecided<'a> {
-    /// Why.
+    /// The reason.
     pub reason: &'a str,
-    /// How many.
+    /// Number of obligations.
     pub count: u64,
 }
 
@@ -152,9 +152,9 @@ pub struct Finding<'a> {
     pub kind: &'static str,
     /// `server`, `client` or `nobody`.
     pub broken_by: &'static str,
-    /// The user name, verbatim; the observer for a server's fault.
+    /// The user name, verbatim; for a server's fault, that of the observer.
     pub client: Option<&'a str>,
-    /// Its process life.
+    /// The incarnation of the client.
     pub incarnation: Option<&'a str>,
     /// The key, as `pods default/web-0`.
     pub key: Option<String>,
@@ -168,26 +168,26 @@ pub struct Finding<'a> {
     pub occurrences: Vec<Certificate<'a>>,
     /// Id of the finding that explains this one.
     pub consequence_of: Option<&'a str>,
-    /// What follows from it, directly or not, by rule.
+    /// All consequences, direct or not, by rule.
     pub consequences: Vec<Consequences<'a>>,
     /// A published bug that leaves the same traces: a hint, no part of the proof.
     pub resembles: Option<Published<'a>>,
-    /// What would have prevented it.
+    /// Requests that would have prevented it.
     pub prevention: Vec<Prevention<'a>>,
-    /// What evidence would refute it.
+    /// Evidence that would refute it.
     pub refuted_by: &'a str,
-    /// What it leads to.
+    /// Possible harm.
     pub consequence: &'a str,
 }
 
-/// What follows from a finding under one rule.
+/// The consequences of a finding under one rule.
 #[derive(Debug, Serialize)]
 pub struct Consequences<'a> {
     /// Slug of the rule.
     pub rule: &'a str,
-    /// How many findings.
+    /// Number of findings.
     pub findings: u64,
-    /// To whom they happened, verbatim, in the order of names.
+    /// The affected clients, verbatim, in the order of names.
     pub clients: Vec<&'a str>,
 }
 
@@ -196,27 +196,27 @@ pub struct Consequences<'a> {
 pub struct Published<'a> {
     /// Its number, as `etcd#14370`.
     pub issue: &'a str,
-    /// What it was, and what it leaves in a history.
+    /// The bug, and its traces in a history.
     pub says: &'a str,
-    /// Where it is told.
+    /// The address of its report.
     pub address: String,
 }
 
-/// Facts that cannot be true together, or what they amount to.
+/// Facts that cannot be true together, or that prove the finding otherwise.
 #[derive(Debug, Serialize)]
 pub struct Certificate<'a> {
     /// The facts.
     pub facts: Vec<Fact<'a>>,
-    /// Why they contradict.
+    /// The reason why they contradict each other.
     pub reason: &'a str,
 }
 
 /// One fact.
 #[derive(Debug, Serialize)]
 pub struct Fact<'a> {
-    /// Where it stands.
+    /// The place in the evidence.
     pub source: Source<'a>,
-    /// The revision that counts.
+    /// The revision that matters.
     pub revision: Option<String>,
     /// The key, as `pods default/web-0`.
     pub key: Option<String>,
@@ -232,57 +232,57 @@ pub struct Fact<'a> {
     pub server: Option<&'a str>,
     /// The audit id.
     pub audit_id: Option<String>,
-    /// What the record shows, as a clause.
+    /// The content of the record, as a clause.
     pub says: &'a str,
 }
 
 /// A place in the evidence.
 #[derive(Debug, Serialize)]
 pub struct Source<'a> {
-    /// The path as it was given.
+    /// The path as given.
     pub file: &'a str,
-    /// Line from 1; 0 where it is the whole file.
+    /// Line, from 1; 0 for the whole file.
     pub line: u32,
     /// Byte offset of the line in the decompressed content.
     pub offset: u64,
 }
 
-/// Another way of asking.
+/// Another request.
 #[derive(Debug, Serialize)]
 pub struct Prevention<'a> {
     /// The request.
     pub request: &'a str,
     /// `impossible`, `narrowed` or `none`.
     pub effect: &'static str,
-    /// The smallest revision that the server would have had to answer with.
+    /// The smallest revision with which the server could have answered.
     pub smallest_revision: Option<String>,
-    /// Why.
+    /// The reason.
     pub because: &'a str,
 }
 
-/// A stretch of the order of writes without a hole.
+/// An interval of revisions without a gap in the order of writes.
 #[derive(Debug, Serialize)]
 pub struct Coverage<'a> {
     /// The domain.
     pub domain: &'a str,
     /// The resource or scope; empty for the whole domain.
     pub scope: &'a str,
-    /// After this revision.
+    /// Exclusive lower bound.
     pub after: String,
-    /// Through this one.
+    /// Inclusive upper bound.
     pub through: String,
-    /// What shows it.
+    /// The evidence that shows it.
     pub shown_by: &'a str,
 }
 
-/// What could not be used.
+/// A line that could not be used.
 #[derive(Debug, Serialize)]
 pub struct Problem<'a> {
-    /// The path as it was given.
+    /// The path as given.
     pub file: &'a str,
-    /// Line from 1; 0 where it is the whole file.
+    /// Line, from 1; 0 for the whole file.
     pub line: u32,
-    /// What stood to reason.
+    /// What was expected.
     pub expected: &'a str,
     /// What was found.
     pub found: &'a str,
@@ -293,39 +293,39 @@ pub struct Problem<'a> {
 pub struct Proof<'a> {
     /// `linearization`: `order` explains every answer. `core`: no order of the operations explains `claims`.
     pub kind: &'static str,
-    /// The model that the operations are of.
+    /// The model of the operations.
     pub model: &'a str,
-    /// Numbers of operations, first to last, separated by blanks; of a report of etcd also `expired:7`, the end of lease 7 that
-    /// nobody asked for. There operations count from 0 by client, those of a client by their calls; what had no effect or may not
-    /// have had is left out.
+    /// Numbers of operations in order, separated by blanks. For a report of etcd also `expired:7`: lease 7 ended without a
+    /// request. Numbers count from 0, for a report of etcd by client, then by call. Operations that had no effect, or perhaps had
+    /// none, are left out.
     pub order: Option<String>,
-    /// Of a report of etcd: the keys that ends of leases removed.
+    /// For a report of etcd: the keys that ends of leases removed.
     pub removed: Vec<Removed<'a>>,
-    /// What is known of which operations.
+    /// The parts of operations that matter.
     pub claims: Vec<Claim>,
-    /// Whether it takes every claim.
+    /// Whether every claim is needed.
     pub minimal: bool,
 }
 
-/// What the end of a lease removed.
+/// The keys removed by the end of a lease.
 #[derive(Debug, Serialize)]
 pub struct Removed<'a> {
-    /// The revision that it made.
+    /// The revision of the removal.
     pub revision: String,
     /// The keys.
     pub keys: &'a [String],
 }
 
-/// What of an operation counts.
+/// The parts of an operation that matter.
 #[derive(Debug, Serialize)]
 pub struct Claim {
-    /// Its number: from 0, in the order of invocations, without reads that nobody saw the answer of; a drained queue counts one
-    /// for each item.
+    /// The number of the operation, from 0, in the order of invocations. Reads without an answer are not counted; a drained queue
+    /// counts one operation per item.
     pub operation: u32,
-    /// Its answer; of one that failed, that it failed. Otherwise only that it happened counts.
+    /// Whether its answer matters; for a failed operation, that it failed. Otherwise only that it happened matters.
     pub answer: bool,
-    /// That it did not happen before its invocation.
+    /// Whether it matters that it did not happen before its invocation.
     pub invoked: bool,
-    /// That it had happened by its return.
+    /// Whether it matters that it had happened by its return.
     pub returned: bool,
 }

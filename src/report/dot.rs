@@ -1,4 +1,4 @@
-//! DOT of Graphviz: the facts of each finding, and which came before which with the reason.
+//! DOT for Graphviz: the facts of each finding as nodes, and their order as edges with reasons.
 
 use super::{Part, Report, Sink};
 use crate::check::{Finding, Kind};
@@ -7,7 +7,7 @@ use crate::explain::terminal_text::{visible, wrap};
 use crate::explain::{before, facts, names, words};
 use std::io;
 
-/// Findings that are drawn; hazards are drawn where there is nothing graver.
+/// Findings to draw. Hazards are drawn only if there is nothing graver.
 const FINDINGS: usize = 100;
 /// Columns of a label.
 const COLUMNS: usize = 44;
@@ -59,7 +59,7 @@ fn cluster(out: &mut dyn io::Write, at: usize, part: &Part<'_>, finding: &Findin
     writeln!(out, "  }}")
 }
 
-/// Texts as one label, each wrapped, lines at the left.
+/// Texts as one label, each wrapped and left-aligned.
 fn lines(texts: &[&str]) -> String {
     let wrapped = texts.iter().filter(|text| !text.is_empty()).flat_map(|text| wrap(&visible(text), COLUMNS));
     let label: String = wrapped.map(|line| markup::dot(&line) + "\\l").collect();

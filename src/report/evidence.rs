@@ -1,6 +1,6 @@
-//! What the evidence says about one key, or around one revision: `retrograde show --key` and `--around`.
+//! The evidence about one key, or around one revision: the output of `retrograde show --key` and `--around`.
 //!
-//! These are the records as they stand, before any rule: a reader who doubts a finding starts here.
+//! It shows the records before any rule. A reader who doubts a finding begins here.
 
 use super::page::{Column, Page, Row, Tone};
 use crate::explain::words::{count, time_of_day};
@@ -11,12 +11,12 @@ use crate::ingest::{Position, Time};
 use crate::order::{Change, Timeline};
 use std::io;
 
-/// Which records are shown.
+/// The records to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Those about a key, as `pods default/web-0`, `default/web-0` or `web-0`.
     Key(String),
-    /// Those of the nearest revisions: so many below and above it.
+    /// Those around a revision; the number is a count of distinct revisions on each side.
     Around(Revision, usize),
 }
 
@@ -33,12 +33,12 @@ struct Record {
     position: Position,
 }
 
-/// Writes the answer: the records in the order of revisions, then of time.
+/// Writes the records, in order of revision, then of time.
 ///
-/// For a key its versions come first, as they were put together from all records.
+/// For a key its versions come first, as all records together show them.
 pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, question: &Question) -> io::Result<()> {
     let mut rows = rows(history);
-    // A record of a path that names no resource has a key without one.
+    // A path without a resource leaves a key without one.
     rows.retain(|row| history.resource_of(row.key).is_some());
     rows.sort_by_key(|row| (row.revision, row.key, row.time, row.position));
     match question {
@@ -68,7 +68,7 @@ pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, questi
     }
     let shown = if page.look().verbose { rows.len() } else { 200 };
     let mut table: Vec<_> = rows.iter().take(shown).map(|row| cells(history, row)).collect();
-    // The key says itself where all rows have the same, and the uid leaves its place to the key where they have not.
+    // The key has a column only if it differs between rows; otherwise the uid has it.
     let one_key = rows.iter().all(|row| row.key == rows[0].key);
     let columns = [
         Column::right("revision", 20),
@@ -91,7 +91,7 @@ pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, questi
     Ok(())
 }
 
-/// The versions of one key, with what each is known from.
+/// The versions of one key, each with its source.
 fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: KeyId) -> io::Result<()> {
     let versions = timeline.versions(key);
     page.paragraph(0, Tone::Title, &format!("{}: {}", history.key_name(key), count(versions.len() as u64, "version")))?;
@@ -152,7 +152,7 @@ fn cells(history: &History, row: &Record) -> Row {
     }
 }
 
-/// Whether a key is the wanted one: by its whole name, or by its end at a boundary of names.
+/// Whether a key is the wanted one: the full name, or an end of it at a boundary.
 pub(super) fn matches(key: &str, wanted: &str) -> bool {
     key.strip_suffix(wanted).is_some_and(|front| front.is_empty() || front.ends_with([' ', '/']))
 }
@@ -239,6 +239,6 @@ fn delivered(delivery: &Delivery) -> &'static str {
         DeliveryKind::Modified => "watched MODIFIED",
         DeliveryKind::Deleted => "watched DELETED",
         DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd => "watched BOOKMARK",
-        _ => "watched something unreadable",
+        _ => "received an unreadable event",
     }
 }

@@ -1,5 +1,5 @@
-//! Hazards by rule and client. One informer after the other begins with `resourceVersion=0`: a real cluster has hundreds of
-//! such hazards, and the reader needs one line for each client. JSON and SARIF keep every finding.
+//! Groups hazards by rule and client for reports to people. Every informer begins with `resourceVersion=0`, so a real cluster has
+//! hundreds of such hazards, and one line per client suffices. JSON and SARIF keep every finding.
 
 use crate::check::{Finding, Kind};
 use crate::history::ClientId;
@@ -13,7 +13,8 @@ pub struct HazardGroup<'f> {
 }
 
 impl<'f> HazardGroup<'f> {
-    /// The hazards among these findings. Rules keep the order of findings; of each rule, the client that did it most comes first.
+    /// Groups the hazards among these findings. Rules keep their order; within a rule, the client with most occurrences comes
+    /// first.
     pub fn all(findings: impl Iterator<Item = &'f Finding>) -> Vec<HazardGroup<'f>> {
         let mut groups: Vec<HazardGroup<'f>> = Vec::new();
         let mut places: FxHashMap<(&str, ClientId), usize> = FxHashMap::default();
@@ -31,17 +32,17 @@ impl<'f> HazardGroup<'f> {
         groups
     }
 
-    /// The hazard that stands for the group.
+    /// The hazard that represents the group.
     pub fn first(&self) -> &'f Finding {
         self.findings[0]
     }
 
-    /// How many times the client did it: all occurrences of all hazards.
+    /// Number of occurrences, over all hazards.
     pub fn times(&self) -> u64 {
         self.findings.iter().map(|finding| finding.occurrences.len().max(1) as u64).sum()
     }
 
-    /// Whether one process life of the client did it all.
+    /// Whether all belong to one incarnation of the client.
     pub fn is_of_one_life(&self) -> bool {
         self.findings.iter().all(|finding| finding.incarnation == self.first().incarnation)
     }

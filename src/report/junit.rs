@@ -1,7 +1,7 @@
-//! JUnit XML: a test suite a history, in it a test case for each rule and client, for test reports of CI systems.
+//! JUnit XML for test reports of CI systems: one test suite per history, with one test case per rule and client.
 //!
-//! A violation is a failure with the paragraph of the human report. What is unknown is an error, since the exit code does not
-//! call it success either. Hazards do not fail; their paragraphs are output of the case. A rule that nothing was checked by is
+//! A violation is a failure with the paragraph of the human report. An unknown verdict is an error, since the exit code does not
+//! count it as success either. Hazards do not fail; their paragraphs are the output of the case. A rule that checked nothing is
 //! one skipped case.
 
 use super::{Part, Report, Sink, human};
@@ -12,7 +12,7 @@ use crate::history::ClientId;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::io;
 
-/// Paragraphs that a case carries.
+/// Paragraphs per case.
 const PARAGRAPHS: usize = 20;
 
 /// Writes JUnit XML.
@@ -40,14 +40,14 @@ fn suite(part: &Part<'_>) -> TestSuite {
             let findings: Vec<&Finding> = of_rule.iter().copied().filter(|f| f.client == client.client).collect();
             suite.add_test_case(case(part, rule.rule, &name, verdict, &findings));
         }
-        // Findings about no client in the list, and what a rule came to where it has no clients at all.
+        // Findings of clients outside the list, and the verdict of a rule without clients.
         let is_listed = |id: ClientId| judgement.clients.iter().any(|client| client.client == id);
         let others: Vec<&Finding> = of_rule.iter().copied().filter(|f| !is_listed(f.client)).collect();
         if told == 0 || !others.is_empty() || !is_explained(part, rule.rule, &rule.verdict) {
             suite.add_test_case(case(part, rule.rule, "the evidence as a whole", &rule.verdict, &others));
         }
     }
-    // What was met and not decided is neither a success nor a failure.
+    // An undecided obligation is neither a success nor a failure.
     for rule in &judgement.rules {
         for open in &rule.undecided {
             let mut status = TestCaseStatus::skipped();
@@ -58,14 +58,14 @@ fn suite(part: &Part<'_>) -> TestSuite {
         }
     }
     let verdict = &judgement.verdict;
-    // A verdict that no rule accounts for, such as too many unreadable lines, must not vanish in a green list.
+    // A verdict without a rule that explains it, such as many unreadable lines, must fail too.
     if !matches!(verdict, Verdict::Holds | Verdict::Violated) {
         suite.add_test_case(case(part, "verdict", "the evidence as a whole", verdict, &[]));
     }
     suite
 }
 
-/// Whether the cases of its clients say as much as the rule's own verdict.
+/// Whether the cases of its clients include the rule's own verdict.
 fn is_explained(part: &Part<'_>, slug: &str, verdict: &Verdict) -> bool {
     let verdicts = part.judgement.clients.iter().flat_map(|c| &c.guarantees).filter(|(rule, _)| *rule == slug);
     let mut words = verdicts.map(|(_, verdict)| verdict.word());

@@ -1,7 +1,7 @@
 //! Markdown for a comment on a pull request, or the step summary of a CI job.
 //!
-//! A comment on GitHub holds 65,536 characters and a step summary 1 MiB; what is written stays below the smaller one, and
-//! says what it left out.
+//! A comment on GitHub holds 65,536 characters, a step summary 1 MiB. The output stays below the smaller limit and states what it
+//! omits.
 
 use super::hazards::HazardGroup;
 use super::{Part, Report, Sink, human};
@@ -11,9 +11,9 @@ use crate::explain::terminal_text::shorten;
 use crate::explain::{names, words};
 use std::io;
 
-/// Bytes that are written at most.
+/// Limit on the output, in bytes.
 const AT_MOST: usize = 60_000;
-/// Rows of a table.
+/// Rows per table.
 const ROWS: usize = 40;
 
 /// Writes the summary.
@@ -32,11 +32,11 @@ impl Sink for Markdown {
             }
             history(&mut text, part);
         }
-        let last = "\nMore is left out: the human report and the JSON document have everything.\n";
+        let last = "\nThe rest is left out; the human report and the JSON document have everything.\n";
         if text.len() > AT_MOST {
             let room = &text.as_bytes()[..AT_MOST - last.len() - 20];
             text.truncate(room.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
-            // An open block would swallow the sentence.
+            // An open code block would swallow the closing sentence.
             if text.matches("\n```").count() % 2 == 1 {
                 text += "```\n";
             }

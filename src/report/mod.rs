@@ -1,5 +1,5 @@
-//! Stage 5 of 5: judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: changes no verdict,
-//! and is the same for the same judgement, whatever the number of threads was.
+//! Stage 5 of 5: from judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: a report changes no
+//! verdict, and equal judgements give equal reports, whatever the number of threads.
 
 pub(crate) mod calls;
 pub(crate) mod cause_tree;
@@ -30,28 +30,28 @@ use crate::history::History;
 use crate::history::{Nature, Subject};
 use std::io;
 
-/// Everything that was decided in one run.
+/// The results of one run.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
-    /// The histories, in the order in which their inputs were given.
+    /// The histories, in the order of their inputs.
     pub histories: Vec<Part<'a>>,
 }
 
 /// One history with its judgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Its name for people.
+    /// Its name in reports.
     pub name: &'a str,
-    /// What it is a history of.
+    /// Its nature.
     pub nature: Nature,
     /// The facts.
     pub history: &'a History,
-    /// What they came to.
+    /// The judgement of the facts.
     pub judgement: &'a Judgement,
 }
 
 impl<'a> Part<'a> {
-    /// A history with its judgement, named by what it is.
+    /// A history with its judgement, named by its nature.
     pub fn of(history: &'a History, judgement: &'a Judgement) -> Part<'a> {
         let nature = history.nature();
         let name = match &history.subject {
@@ -70,8 +70,8 @@ impl<'a> Part<'a> {
 }
 
 impl Part<'_> {
-    /// How many obligations were met and could not be decided, and of which rules; none where there are none. It stands beside the
-    /// verdict, because `holds` is about the obligations that were decided.
+    /// Number of undecided obligations with their rules, in words; none if all were decided. Reports show it beside the verdict,
+    /// since `holds` is about decided obligations only.
     pub fn undecided(&self) -> Option<String> {
         let open = self.judgement.rules.iter().map(|rule| (rule.rule, rule.open_obligations()));
         let open: Vec<(&str, u64)> = open.filter(|(_, count)| *count > 0).collect();
@@ -83,7 +83,8 @@ impl Part<'_> {
 }
 
 impl Report<'_> {
-    /// The worst verdict of all histories: violated, then unknown, then holds. What was not checked never counts as held.
+    /// The worst verdict of all histories: violated, then unknown, then holds. A history that was not checked never counts as
+    /// held.
     pub fn verdict(&self) -> Verdict {
         let verdicts = || self.histories.iter().map(|part| &part.judgement.verdict);
         if verdicts().any(|v| *v == Verdict::Violated) {
@@ -91,38 +92,38 @@ impl Report<'_> {
         }
         match verdicts().find(|v| **v != Verdict::Holds) {
             Some(open) => Verdict::Unknown(open.reason().to_owned()),
-            None if self.histories.is_empty() => Verdict::Unknown("there was no evidence to judge".to_owned()),
+            None if self.histories.is_empty() => Verdict::Unknown("there was no evidence to check".to_owned()),
             None => Verdict::Holds,
         }
     }
 
-    /// The gravest kind of finding, if there is any finding.
+    /// The gravest kind among the findings.
     pub fn gravest(&self) -> Option<Kind> {
         self.histories.iter().flat_map(|part| &part.judgement.findings).map(|f| f.kind).min()
     }
 }
 
-/// A format of reports. Each writes the whole report; what it leaves out is its own choice, what it says is not.
+/// A format of reports. A sink may omit parts of the report, but must not change them.
 pub trait Sink {
     /// Writes the report.
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()>;
 }
 
-/// The formats, by the names that the command line uses.
+/// The formats of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// For the person who has to act on it.
+    /// Text for the person who acts on it.
     Human,
-    /// For programs: the schema is `docs/report.schema.json`.
+    /// JSON for programs, with the schema `docs/report.schema.json`.
     Json,
     /// One page with a picture, for a browser.
     Html,
-    /// For a comment on a pull request or the summary of a CI job.
+    /// Markdown for a comment on a pull request or the summary of a CI job.
     Markdown,
-    /// Test reports of CI systems.
+    /// JUnit XML for test reports of CI systems.
     #[cfg(feature = "junit")]
     Junit,
-    /// Code scanning: SARIF 2.1.0.
+    /// SARIF 2.1.0 for code scanning.
     Sarif,
     /// Facts and their order, for Graphviz.
     Dot,
@@ -159,12 +160,12 @@ impl Format {
         }
     }
 
-    /// The format of a name.
+    /// The format with this name.
     pub fn named(name: &str) -> Option<Format> {
         Format::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// Its sink. `look` says how text for people is laid out.
+    /// Its sink. `look` is the layout of text for people.
     pub fn sink(self, look: page::Look) -> Box<dyn Sink> {
         match self {
             Format::Human => Box::new(human::Human::new(look)),

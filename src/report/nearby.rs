@@ -1,20 +1,20 @@
-//! What of a history is near its findings: pictures of big histories hold only that.
+//! Selects the parts of a large history near its findings, so that pictures stay small.
 
 use super::Part;
 use crate::ingest::Time;
 
-/// On each side of a fact, this share of the whole time is its neighbourhood.
+/// A fact's neighbourhood extends by this fraction (1/200) of the whole time on each side.
 const SHARE: i64 = 200;
 
-/// Stretches of time, in nanoseconds, that do not overlap and ascend; or everything.
+/// Disjoint ascending intervals of time, in nanoseconds; or everything.
 #[derive(Clone, Debug)]
 pub struct Neighbourhood {
     near: Option<Vec<(i64, i64)>>,
 }
 
 impl Neighbourhood {
-    /// Everything, where operations and deliveries together are at most `limit`; else what is near the facts of the first
-    /// `findings` findings, and where no fact has a time, about as much from the beginning.
+    /// Everything, if operations and deliveries together are at most `limit`. Otherwise the surroundings of the facts of the
+    /// first `findings` findings. If no fact has a time, the begin of the history, up to about `limit` rows.
     pub fn of(part: &Part<'_>, limit: usize, findings: usize) -> Neighbourhood {
         let history = part.history;
         let cluster = history.cluster().map_or(0, |c| c.recording.operations.len() + c.recording.events.len());
@@ -41,7 +41,7 @@ impl Neighbourhood {
         Neighbourhood { near: Some(near) }
     }
 
-    /// Whether something that begins and ends then is in it. What has no end is where it begins.
+    /// Whether an interval meets the selection. Without a known end, only its begin counts.
     pub fn covers(&self, begin: Time, end: Time) -> bool {
         let Some(near) = &self.near else { return true };
         let end = if end.is_known() { end.0.max(begin.0) } else { begin.0 };
@@ -50,7 +50,7 @@ impl Neighbourhood {
     }
 }
 
-/// First and last time of anything in a history or in its findings, in nanoseconds since 1970.
+/// First and last time in a history or in its findings, in nanoseconds since 1970.
 pub fn span(part: &Part<'_>) -> (i64, i64) {
     let history = part.history;
     let operations = history.operations.iter().flat_map(|o| [o.invoke, o.ret]);

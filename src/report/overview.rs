@@ -1,4 +1,4 @@
-//! What was understood of the evidence: the answer of `retrograde show`.
+//! The contents of the evidence: the output of `retrograde show`.
 
 use super::page::{Column, Page, Row, Tone};
 use super::summary::Extent;
@@ -8,7 +8,7 @@ use crate::history::{History, Outcome, ToldBy, Verb};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Process lives that are named for one client.
+/// Incarnations to name per client.
 const LIVES: usize = 6;
 
 /// Writes the overview of one history.
@@ -97,9 +97,9 @@ fn domains(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]) 
         let text = format!("{range}: {}", resources.join(", "));
         page.labelled(2, 18, (Tone::Plain, &history.domains[extent.domain.index()]), &text)?;
     }
-    page.title("Coverage: where the order of writes is known without a hole")?;
+    page.title("Coverage: where the revision order is known without a gap")?;
     if coverage.is_empty() {
-        page.paragraph(2, Tone::Plain, "nowhere for certain: absence of evidence convicts nobody")?;
+        page.paragraph(2, Tone::Plain, "nowhere for certain, so an absent record proves nothing")?;
     }
     let rows: Vec<_> = coverage
         .iter()
@@ -137,7 +137,7 @@ fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     let names = history.clocks.iter().zip(several).filter(|(_, writers)| writers.is_some());
     for (clock, _) in names {
         let note = format!(
-            "{}: nothing shows that one server wrote it. Its times prove an order only where they lie further apart than the clocks of \
+            "{}: perhaps written by several servers. Its times prove an order only if they are further apart than the clocks of \
              several servers may, by the renewals of their identity leases. If it is of one, say so: --source 'FILE:server=NAME'",
             history.name(*clock)
         );
@@ -147,7 +147,7 @@ fn clocks(page: &mut Page<'_>, history: &History) -> io::Result<()> {
 }
 
 fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
-    page.title("Clients and their process lives")?;
+    page.title("Clients and their incarnations")?;
     let mut order: Vec<usize> = (0..history.clients.len()).collect();
     order.sort_by_key(|&at| history.name(history.clients[at]));
     let mut lives_of = vec![Vec::new(); history.clients.len()];
@@ -187,7 +187,7 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     Ok(())
 }
 
-/// Requests by verb and outcome, and what the bodies were worth.
+/// Requests by verb and outcome, and the number of recorded bodies.
 fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     use crate::history::Marks;
     page.title(&format!("Requests: {}", thousands(history.operations.len() as u64)))?;

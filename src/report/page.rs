@@ -1,18 +1,18 @@
-//! Text laid out for people: lines that fit, labels that align, and colour only where it was asked for.
+//! Lays out text for people: wrapped lines, aligned labels, and colour only on request.
 //!
 //! Every text goes through `terminal_text`, so that a sink cannot forget it.
 
 use crate::explain::terminal_text::{clip, visible, width, wrap};
 use std::io::{self, Write};
 
-/// How text for people looks.
+/// The look of text for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Columns of a line.
+    /// Columns per line.
     pub columns: usize,
-    /// Whether colours are written.
+    /// Whether to write colours.
     pub colour: bool,
-    /// Whether everything is listed, instead of the first of many.
+    /// Whether to list everything instead of the first items.
     pub verbose: bool,
 }
 
@@ -22,7 +22,7 @@ impl Default for Look {
     }
 }
 
-/// What a piece of text is to the reader.
+/// The role of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Running text.
@@ -35,7 +35,7 @@ pub enum Tone {
     Doubt,
     /// In order.
     Good,
-    /// Of use only when looked for.
+    /// A detail.
     Faint,
 }
 
@@ -55,21 +55,21 @@ impl Tone {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Stands above the column; a table has such a line where a column has a title.
+    /// The heading; a table without any heading has no heading line.
     pub title: &'static str,
-    /// Longer cells lose their middle.
+    /// The maximal width; longer cells lose their middle.
     pub at_most: usize,
-    /// Numbers stand at the right.
+    /// Whether to align right, as for numbers.
     pub right: bool,
 }
 
 impl Column {
-    /// Text.
+    /// A column of text.
     pub const fn left(title: &'static str, at_most: usize) -> Column {
         Column { title, at_most, right: false }
     }
 
-    /// Numbers.
+    /// A column of numbers.
     pub const fn right(title: &'static str, at_most: usize) -> Column {
         Column { title, at_most, right: true }
     }
@@ -78,16 +78,16 @@ impl Column {
 /// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// Cells, one a column.
+    /// Cells, one per column.
     pub cells: Vec<String>,
-    /// What wraps beside them, or below.
+    /// Text that wraps beside the cells, or below them.
     pub text: String,
-    /// Where it stands in the evidence; empty where that does not matter.
+    /// Place in the evidence; may be empty.
     pub place: String,
 }
 
 impl Row {
-    /// A row about no place in particular.
+    /// A row without a place.
     pub fn new(cells: Vec<String>, text: String) -> Row {
         Row { cells, text, place: String::new() }
     }
@@ -98,7 +98,7 @@ impl Row {
     }
 }
 
-/// A page under construction.
+/// A page in progress.
 pub struct Page<'w> {
     out: &'w mut dyn Write,
     look: Look,
@@ -110,7 +110,7 @@ impl<'w> Page<'w> {
         Page { out, look }
     }
 
-    /// How it looks.
+    /// The look.
     pub fn look(&self) -> Look {
         self.look
     }
@@ -134,7 +134,7 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// A label of `room` columns, and text beside it that wraps below its own beginning.
+    /// A label of `room` columns, with text beside it that wraps below its own begin.
     pub fn labelled(&mut self, indent: usize, room: usize, label: (Tone, &str), text: &str) -> io::Result<()> {
         let label_text = clip(label.1, room.saturating_sub(1));
         let padding = " ".repeat(room.saturating_sub(width(&label_text)));
@@ -147,8 +147,8 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// Rows in aligned columns, with text and place wrapped in what is left of the line; where that would take more than two
-    /// lines, the place ends the line and the text stands below. Columns of which every cell is empty are left out.
+    /// Rows in aligned columns, with text and place wrapped in the rest of the line. If that takes more than two lines, the place
+    /// ends the line and the text follows below. Columns without any cell are omitted.
     pub fn table(&mut self, indent: usize, columns: &[Column], rows: &[Row]) -> io::Result<()> {
         let cells: Vec<Vec<String>> = rows
             .iter()
@@ -182,7 +182,7 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// One line of pieces that are visible and fit already.
+    /// One line of pieces that are escaped and fit.
     fn put(&mut self, indent: usize, pieces: &[(Tone, &str)]) -> io::Result<()> {
         let mut line = " ".repeat(indent);
         for (tone, text) in pieces {
@@ -196,7 +196,7 @@ impl<'w> Page<'w> {
     }
 }
 
-/// How wide each column is: as its widest cell or its title, and nothing where no row has a cell.
+/// The width of each column: that of its widest cell or its heading, and 0 without any cell.
 fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
     let widest = |at: usize| cells.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0);
     let wide = |(at, column): (usize, &Column)| match widest(at) {
@@ -206,7 +206,7 @@ fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
     columns.iter().enumerate().map(wide).collect()
 }
 
-/// Cells, or titles, as one line.
+/// Cells or headings as one line.
 fn aligned(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
     let mut line = String::new();
     for ((cell, column), &wide) in cells.iter().zip(columns).zip(widths).filter(|(_, wide)| **wide > 0) {

@@ -1,5 +1,5 @@
-//! One request in full: what it asked, what that promises, what it was told, how old that was, and what follows: the answer of
-//! `retrograde explain`.
+//! Explains single requests: what each asked, what that promises, what the answer was, how old it was, and which findings it is
+//! part of. This is the output of `retrograde explain`.
 
 use super::page::{Page, Tone};
 use crate::check::facts::staleness::Staleness;
@@ -11,17 +11,17 @@ use crate::ingest::Position;
 use crate::model::{Promise, promise};
 use std::io;
 
-/// Requests that are explained; the rest is counted.
+/// Requests to explain; the others are counted.
 const SHOWN: usize = 20;
-/// Room for the labels.
+/// Columns for the labels.
 const LABEL: usize = 12;
 
-/// Which requests are meant.
+/// The requests to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The audit id.
     pub audit_id: Option<String>,
-    /// Part of the user name or of the name of the process life.
+    /// Part of the user name, or of the name of the incarnation.
     pub client: Option<String>,
     /// The key, as `pods default/web-0`, `default/web-0` or `web-0`.
     pub key: Option<String>,
@@ -50,7 +50,7 @@ impl Wanted {
     }
 }
 
-/// Explains the requests; whether there were any.
+/// Explains the requests. Returns whether there are any.
 pub fn write(page: &mut Page<'_>, evidence: &Evidence<'_>, judgement: &Judgement, wanted: &Wanted) -> io::Result<bool> {
     let history = evidence.history;
     let meant: Vec<OperationId> = (0..history.operations.len())
@@ -127,7 +127,7 @@ impl Reading<'_> {
         format!("{time}{clock}{}", place(o.position))
     }
 
-    /// What is known of the revision of its answer.
+    /// The revision of its answer, if known.
     fn revision(&self) -> Option<Revision> {
         match self.operation.verb {
             Verb::List => {
@@ -146,7 +146,7 @@ impl Reading<'_> {
             };
         }
         let status = match o.status {
-            0 => "nobody saw an answer".to_owned(),
+            0 => "no answer was recorded".to_owned(),
             status => format!("status {status}"),
         };
         let revision = match (o.verb, self.revision()) {
@@ -163,7 +163,7 @@ impl Reading<'_> {
         format!("{status}{revision}{items}")
     }
 
-    /// How old the answer was when it was asked for.
+    /// The age of the answer when it was requested.
     fn age(&self) -> (Tone, &'static str, String) {
         let (evidence, o) = (self.evidence, &self.operation);
         let unknown = |why: &str| (Tone::Faint, "Age", format!("not known: {why}"));
@@ -183,7 +183,7 @@ impl Reading<'_> {
         };
         match lag {
             None => {
-                let text = "no change that it lacks is known to have been complete before it was sent";
+                let text = "the answer lacks no change that is known to have been complete before the request";
                 (Tone::Good, "Fresh", text.to_owned())
             }
             Some(lag) => {
@@ -210,7 +210,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What the rules say of it.
+    /// The findings with this request.
     fn findings(&self, page: &mut Page<'_>) -> io::Result<()> {
         let mine = |certificates: &[crate::check::Certificate]| {
             certificates.iter().flat_map(|c| &c.facts).any(|fact| fact.operation == self.id)
@@ -225,8 +225,8 @@ impl Reading<'_> {
         }
         if found.is_empty() {
             let text = match &self.judgement.verdict {
-                Verdict::Unknown(reason) => format!("none that it is part of (the history is unknown: {reason})"),
-                _ => "none that it is part of".to_owned(),
+                Verdict::Unknown(reason) => format!("it is part of no finding (the history is unknown: {reason})"),
+                _ => "it is part of no finding".to_owned(),
             };
             entry(page, "Findings", &text)?;
         }

@@ -1,4 +1,4 @@
-//! Small judged histories for the tests of reports: a kubelet that restarts against a stale server.
+//! Small judged histories for tests of reports: a kubelet that restarts against a stale server.
 
 use super::{Part, Report};
 use crate::check::{
@@ -14,14 +14,14 @@ use crate::ingest::{FileId, FileSummary, Position, Problem, Time};
 use crate::order::etcd::Writer;
 use crate::search::Claim;
 
-/// A judged history that owns its parts.
+/// A history with its judgement.
 pub(crate) struct Sample {
     pub(crate) history: History,
     pub(crate) judgement: Judgement,
 }
 
 impl Sample {
-    /// A report over this one history.
+    /// A report with this one history.
     pub(crate) fn report(&self) -> Report<'_> {
         let part =
             Part { name: "evidence", nature: Nature::Kubernetes, history: &self.history, judgement: &self.judgement };
@@ -29,7 +29,7 @@ impl Sample {
     }
 }
 
-/// A judgement that says only this.
+/// A judgement with only this verdict.
 pub(crate) fn empty_judgement(verdict: Verdict) -> Judgement {
     Judgement {
         problems: Vec::new(),
@@ -43,13 +43,13 @@ pub(crate) fn empty_judgement(verdict: Verdict) -> Judgement {
     }
 }
 
-/// 2026-11-20T19:54:09Z and so many microseconds.
+/// 2026-11-20T19:54:09Z plus some microseconds.
 pub(crate) fn at(microseconds: i64) -> Time {
     Time(1_795_204_449 * 1_000_000_000 + microseconds * 1_000)
 }
 
-/// The history: two servers, three clients, one of which has two lives. `decorate` changes every name, for tests of names
-/// that are long or hostile.
+/// The history: two servers and three clients, one of which has two incarnations. `decorate` changes every name, for tests of
+/// long or hostile names.
 pub(crate) fn history(decorate: fn(&str) -> String) -> History {
     let mut history = History::default();
     let mut name = |text: &str| history.names.intern(&decorate(text));
@@ -133,7 +133,7 @@ pub(crate) fn fact(life: u32, line: u32, microseconds: i64, revision: u64, says:
     }
 }
 
-/// A finding about the second life, with one fact that says what the summary says.
+/// A finding about the second incarnation. Its only fact repeats the summary.
 pub(crate) fn finding(id: &str, rule: &'static str, kind: Kind, broken_by: BrokenBy, summary: &str) -> Finding {
     let certificate = Certificate {
         facts: vec![fact(1, 40, 1_057_471, 45, "kubelet patched the status of pods default/pod-0")],
@@ -160,7 +160,7 @@ pub(crate) fn finding(id: &str, rule: &'static str, kind: Kind, broken_by: Broke
     }
 }
 
-/// The kubelet that restarts: a violation with a consequence, a suspect and a hazard; every field is filled.
+/// The restarted kubelet: a violation with a consequence, a suspect and a hazard. Every field is filled.
 pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
     let mut travel = finding(
         "3f6c2a9e51d07b84",
@@ -203,7 +203,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
         },
     ];
     travel.resembles = crate::check::PUBLISHED.last().copied();
-    travel.refuted_by = "evidence that the two process lives ran in different places".to_owned();
+    travel.refuted_by = "evidence that the two incarnations ran in different places".to_owned();
     travel.consequence = "The kubelet starts the containers of a pod that another node may run by now.".to_owned();
     let mut reuse = finding(
         "77aa01b2c3d4e5f6",
@@ -226,7 +226,7 @@ pub(crate) fn restart(decorate: fn(&str) -> String) -> Sample {
         "unsafe-first-read",
         Kind::Hazard,
         BrokenBy::Client,
-        "The first list of a process life asked for any version.",
+        "The first list of an incarnation asked for any version.",
     );
     hazard.prevention = vec![Prevention {
         request: "LIST pods without resourceVersion".to_owned(),

@@ -1,28 +1,28 @@
-//! How far a history reaches: in time, and in the revisions of each domain.
+//! The extent of a history: its times, and the revisions of each domain.
 
 use crate::history::{ClockId, DomainId, History, ResourceId, Revision};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 
-/// The reach of a history.
+/// The extent of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Each clock that was used, with its first and last time.
+    /// Each used clock, with its first and last time.
     pub clocks: Vec<(ClockId, Time, Time)>,
     /// Each domain, in the history's order.
     pub domains: Vec<DomainExtent>,
 }
 
-/// The reach of one domain.
+/// The extent of one domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainExtent {
     /// The domain.
     pub domain: DomainId,
-    /// Its resources that the evidence mentions.
+    /// Its resources in the evidence.
     pub resources: Vec<ResourceId>,
-    /// The lowest revision that the evidence mentions; zero: none.
+    /// The lowest revision in the evidence; zero: none.
     pub first: Revision,
-    /// The highest.
+    /// The highest revision in the evidence; zero: none.
     pub last: Revision,
 }
 
@@ -67,14 +67,14 @@ impl Extent {
         extent
     }
 
-    /// First and last time over all clocks; `None` where nothing has a time.
+    /// First and last time over all clocks; `None` without any time.
     pub fn span(&self) -> Option<(Time, Time)> {
         let first = self.clocks.iter().map(|c| c.1).min()?;
         let last = self.clocks.iter().map(|c| c.2).max()?;
         Some((first, last))
     }
 
-    /// Takes in a time. `places`: where each clock stands among those met so far.
+    /// Adds a time. `places` has the index of each clock met so far.
     fn clock(&mut self, places: &mut FxHashMap<ClockId, usize>, clock: ClockId, time: Time) {
         if !time.is_known() {
             return;

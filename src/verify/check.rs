@@ -1,4 +1,4 @@
-//! A saved report against its evidence.
+//! Verifies a saved report against its evidence.
 
 use super::etcd;
 use super::facts::{self, FindingCheck};
@@ -7,17 +7,17 @@ use super::report::{Proof, Report, ReportedHistory, file_named};
 use crate::history::{self, Domains, History, Subject};
 use crate::ingest::{InputFile, ReadOptions};
 
-/// What verifying one history of a report came to.
+/// The result of verifying one history of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryCheck {
-    /// Of each finding.
+    /// For each finding.
     pub findings: Vec<FindingCheck>,
-    /// Of each proof.
+    /// For each proof.
     pub proofs: Vec<ProofCheck>,
 }
 
-/// Looks up the facts of all findings in the evidence, and decides all proofs again, in the order of the report. `model` is what
-/// the user says operation logs are of; `steps` bounds each question that is decided by trying all orders.
+/// Looks up the facts of all findings and decides all proofs again, in the order of the report. `model` is the declared model of
+/// operation logs. `steps` bounds each question that is decided by trying all orders, in steps of the specification.
 pub fn report(
     report: &Report,
     files: &[InputFile],
@@ -58,7 +58,7 @@ pub fn report(
     report.histories.iter().zip(findings).map(check).collect()
 }
 
-/// The history that was reported about, read again from its files.
+/// The history behind a reported one, read again from its files.
 fn evidence(
     reported: &ReportedHistory,
     files: &[InputFile],

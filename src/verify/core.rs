@@ -1,36 +1,36 @@
-//! A core, decided again.
+//! Decides a core again, by trying all orders.
 
 use super::question::{Decision, Question};
 use crate::model::Spec;
 use crate::search::{Claim, Outcome, SpecHistory};
 
-/// Whether a question was decided by trying all orders.
+/// Whether a question was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finality {
     /// All orders were tried.
     Decided,
-    /// There were too many.
+    /// There were too many orders.
     TooLarge,
 }
 
-/// What deciding a core again came to, where no flaw was found.
+/// The result of deciding a core again, without a flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreCheck {
-    /// That no order explains its calls.
+    /// Whether no order explains its calls.
     pub refuted: Finality,
-    /// That it takes every one of them.
+    /// Whether every claim is needed.
     pub irreducible: Finality,
 }
 
-/// Why calls are no core.
+/// The reason why calls are no core.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoreFlaw {
-    /// There is no such call.
+    /// The history has no such call.
     #[error("there is no call {call}: the history has {calls}")]
     NoSuchCall {
         /// The index.
         call: u32,
-        /// How many calls there are.
+        /// Number of calls in the history.
         calls: usize,
     },
     /// A call is named twice.
@@ -39,8 +39,8 @@ pub enum CoreFlaw {
         /// The call.
         call: u32,
     },
-    /// The outcome of a call is unknown, so it shows nothing.
-    #[error("the outcome of call {call} is unknown: it shows nothing")]
+    /// The outcome of a call is unknown, so it proves nothing.
+    #[error("the outcome of call {call} is unknown: it proves nothing")]
     Unknown {
         /// The call.
         call: u32,
@@ -48,21 +48,21 @@ pub enum CoreFlaw {
     /// An order explains the calls.
     #[error("this order explains every call of the core: {order:?}")]
     Explained {
-        /// It.
+        /// The order, by call numbers.
         order: Vec<u32>,
     },
-    /// Less is enough.
+    /// A part of the core suffices.
     #[error("{part} of call {call} can be left out: no order explains the rest either")]
     Reducible {
         /// The call.
         call: u32,
-        /// What of it.
+        /// The superfluous part.
         part: &'static str,
     },
 }
 
 impl CoreFlaw {
-    /// With the calls named by other numbers.
+    /// The same flaw with calls renumbered.
     pub(super) fn renamed(self, numbers: &[u32]) -> CoreFlaw {
         let name = |call: u32| numbers.get(call as usize).copied().unwrap_or(call);
         match self {
@@ -75,11 +75,10 @@ impl CoreFlaw {
     }
 }
 
-/// Whether calls are a core of a history: taking the outcome of every other call for unknown, no order explains them. Then
-/// no order explains the whole either, since it would explain these calls too. With `minimal`, also that this takes every
-/// one of them.
+/// Whether calls are a core of a history: no order explains them if the outcome of every other call is unknown. Then no order
+/// explains the whole history, since it would explain these calls too. With `minimal`, also whether every call is needed.
 ///
-/// Decided by trying orders, at most `steps` steps of the specification for each of these questions.
+/// Tries orders, with at most `steps` steps of the specification per question.
 ///
 /// # Errors
 /// The first flaw.
@@ -102,7 +101,7 @@ pub fn core<S: Spec>(
     decide(spec, history, &core, if minimal { Some(&without) } else { None }, steps)
 }
 
-/// As [`core()`], of what counts of the calls: with `minimal`, also that it takes every answer and every bound that is claimed.
+/// As [`core()`], for parts of calls. With `minimal`, also whether every claimed answer and bound is needed.
 ///
 /// # Errors
 /// The first flaw.
@@ -123,7 +122,7 @@ pub fn claims<S: Spec>(
             fewer.push((part, claims));
         };
         if !has_failed {
-            // What is impossible without all of a call is impossible without any part of it, so the parts are enough.
+            // Impossible without a whole call implies impossible without a part of it, so testing the parts suffices.
             if answer {
                 give_up("the answer", &|claim| claim.answer = false);
             }
@@ -147,7 +146,7 @@ pub fn claims<S: Spec>(
 /// The whole call.
 const ALL: &str = "all";
 
-/// Less than some claims, by what is given up of the one at a place.
+/// Weaker claims: all ways to give up a part of the claim at an index.
 type Less<'l> = &'l dyn Fn(&[Claim], usize) -> Vec<(&'static str, Vec<Claim>)>;
 
 fn decide<S: Spec>(
@@ -183,7 +182,7 @@ fn decide<S: Spec>(
     for (at, part, fewer) in questions {
         match Question::new(spec, history, &fewer).decide(steps) {
             Decision::Explained(_) => {}
-            // The others would take as long.
+            // The other questions would take as long.
             Decision::TooLarge => {
                 irreducible = Finality::TooLarge;
                 break;

@@ -1,9 +1,9 @@
-//! The certificates of a saved report, looked up in the evidence that they cite.
+//! Looks up the certificates of a saved report in the evidence that they cite.
 //!
-//! A fact is confirmed as far as its own line shows it: that a record of the evidence begins at that place, with that audit
-//! id, and that it names the revision, the key and the uid. A fact may also rest on what other records show (the revision of
-//! a list that the watch after it discloses, the key of an answer whose body was not recorded): then its line does not name
-//! it, and that is said. The step from the facts to the verdict is the reader's: the reason of the certificate states it.
+//! A fact is confirmed as far as its own line shows it: a record begins at that place, has that audit id, and names the revision,
+//! the key and the uid. A fact may also rest on other records (the revision of a list, which the next watch discloses; the key of
+//! an answer without recorded body). Its line then lacks the value, and the result counts it as derived. The reader judges the
+//! step from the facts to the verdict, which the certificate's reason states.
 
 use super::report::{Report, ReportedFact, ReportedFinding, ReportedHistory, ReportedSource, file_named};
 use crate::ingest::{self, Batch, FileId, InputFile, Position, ReadOptions, Record, Refused};
@@ -11,28 +11,28 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What looking up all facts of a finding came to.
+/// The result of looking up all facts of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindingCheck {
-    /// Facts that stand where the report says.
+    /// Number of facts found at the place in the report.
     pub standing: u64,
-    /// Claims that their lines confirm: an audit id, a revision, a key, a uid.
+    /// Number of values that the cited lines confirm: audit ids, revisions, keys, uids.
     pub confirmed: u64,
-    /// Claims that rest on other records than the one cited, as (claim, how often).
+    /// Values that the cited line lacks, as (kind of value, count).
     pub derived: BTreeMap<&'static str, u64>,
-    /// Certificates of which the facts contradict each other by the definition of their rule, whatever else happened.
+    /// Number of certificates whose facts contradict each other by the definition of their rule alone.
     pub contradictions: u64,
-    /// What is wrong.
+    /// All flaws.
     pub flaws: Vec<FactFlaw>,
 }
 
-/// Why a fact is none.
+/// The reason why a fact is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactFlaw {
     /// The file was not given.
     #[error("{file} is not among the evidence")]
     NoSuchFile {
-        /// As the report names it.
+        /// The name in the report.
         file: String,
     },
     /// No record begins there.
@@ -40,28 +40,28 @@ pub enum FactFlaw {
     NothingThere {
         /// The file.
         file: String,
-        /// The place.
+        /// The byte offset.
         offset: u64,
     },
     /// It begins on another line.
-    #[error("the record at byte {offset} of {file} stands on line {found}, not {claimed}")]
+    #[error("the record at byte {offset} of {file} is on line {found}, not {claimed}")]
     OtherLine {
         /// The file.
         file: String,
-        /// The place.
+        /// The byte offset.
         offset: u64,
         /// The line that the report names.
         claimed: u32,
-        /// Where it stands.
+        /// The line in the evidence.
         found: u32,
     },
-    /// The facts are there, and do not contradict each other.
-    #[error("its facts are there, and do not contradict each other as {rule} says")]
+    /// The facts exist but do not contradict each other.
+    #[error("its facts are in the evidence, but do not contradict each other by the definition of {rule}")]
     Consistent {
         /// The rule.
         rule: String,
     },
-    /// The audit event there is another one.
+    /// The record is another audit event.
     #[error("{file}:{line} is an audit event, but not {claimed}")]
     OtherAuditEvent {
         /// The file.
@@ -80,8 +80,7 @@ impl FactFlaw {
     }
 }
 
-/// Looks up every fact of every finding, in the order of the report. Of reports of etcd there is none: [`super::etcd`] looks
-/// those up.
+/// Looks up every fact of every finding, in the order of the report. Findings of reports of etcd are left to [`super::etcd`].
 pub(super) fn findings(report: &Report, files: &[InputFile], options: &ReadOptions) -> Vec<Vec<FindingCheck>> {
     let facts = || {
         let findings = report.histories.iter().filter(|h| !is_of_etcd(h)).flat_map(|history| &history.findings);
@@ -115,20 +114,20 @@ pub(super) fn is_of_etcd(history: &ReportedHistory) -> bool {
     history.kind == "etcd"
 }
 
-/// The records that begin at some offsets of a file.
+/// The records that begin at given offsets of a file.
 struct Places(HashMap<u64, Place>);
 
 struct Place {
     line: u32,
-    /// Of an audit event.
+    /// Audit id, for an audit event.
     audit_id: Option<String>,
-    /// As far as it can be read again.
+    /// The record's text, if it can be read again.
     text: String,
-    /// Keys of etcd, which stand there as base64.
+    /// Decoded etcd keys, which the record has as base64.
     etcd_keys: Vec<String>,
 }
 
-/// What one block of a file has of the wanted offsets.
+/// Offsets to find, and the records found in one block.
 struct Wanted<'a>(&'a HashSet<u64>, Vec<Found>);
 
 /// Line, offset, the id of an audit event, keys of etcd.
@@ -156,7 +155,7 @@ impl Batch for Wanted<'_> {
 }
 
 impl Places {
-    /// Reads the cited files, by their names, and those of an archive in one pass.
+    /// Reads the cited files, by name. The files of an archive are read in one pass.
     fn read<'n>(
         mut cited: Vec<(&'n str, &InputFile, &HashSet<u64>)>,
         options: &ReadOptions,
@@ -193,7 +192,7 @@ impl Places {
 }
 
 impl FindingCheck {
-    /// Of a report that is not there, by its name.
+    /// The check of a report without evidence.
     pub(super) fn without_evidence(name: &str) -> FindingCheck {
         FindingCheck { flaws: vec![FactFlaw::NoSuchFile { file: name.to_owned() }], ..FindingCheck::default() }
     }
@@ -238,7 +237,7 @@ impl FindingCheck {
     }
 }
 
-/// Whether a text has a word: not as a part of a longer number or name.
+/// Whether a text contains a word, not as part of a longer number or name.
 fn names(text: &str, word: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
     let alone = |at: usize| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next());

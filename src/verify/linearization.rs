@@ -1,60 +1,60 @@
-//! An order of calls, replayed.
+//! Replays an order of calls: the independent check of a linearization. Runs in linear time, so every certificate can be checked.
 
 use crate::model::Spec;
 use crate::search::{Call, History, Outcome, SpecHistory};
 use std::collections::HashSet;
 
-/// Why an order of calls is no linearization.
+/// The reason why an order of calls is no linearization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderFlaw {
-    /// There is no such call.
+    /// The history has no such call.
     #[error("there is no call {call}: the history has {calls}")]
     NoSuchCall {
         /// The index.
         call: u32,
-        /// How many calls there are.
+        /// Number of calls in the history.
         calls: usize,
     },
-    /// A call stands in it twice.
-    #[error("call {call} happens twice")]
+    /// A call occurs twice.
+    #[error("call {call} is in the order twice")]
     Twice {
         /// The call.
         call: u32,
     },
-    /// A call that certainly did not happen stands in it.
-    #[error("call {call} failed, yet it happens")]
+    /// A failed call occurs, although it had no effect.
+    #[error("call {call} failed, but is in the order")]
     Failed {
         /// The call.
         call: u32,
     },
-    /// A call that was answered does not stand in it, or not in time.
-    #[error("call {call} was answered, yet it does not happen{}", .before.map_or(String::new(), |b| format!(" before call {b}, which was invoked later")))]
+    /// A completed call does not occur, or occurs too late.
+    #[error("call {call} was answered, but is not in the order{}", .before.map_or(String::new(), |b| format!(" before call {b}, which was invoked later")))]
     Missing {
         /// The call.
         call: u32,
-        /// The call that begins after its return.
+        /// The call that was invoked after its return.
         before: Option<u32>,
     },
-    /// Real time says otherwise.
-    #[error("call {first} happens before call {second}, which had returned before it was invoked")]
+    /// The order contradicts real time.
+    #[error("call {first} is before call {second}, which had returned before call {first} was invoked")]
     Backwards {
         /// The call that was invoked later.
         first: u32,
         /// The call that had returned.
         second: u32,
     },
-    /// The data type would not answer like this.
-    #[error("call {call}, at place {place}, cannot be answered as it was")]
+    /// The data type gives another answer.
+    #[error("call {call}, at place {place}, cannot have the recorded answer")]
     Answer {
         /// The call.
         call: u32,
-        /// Its place in the order, from 0.
+        /// Index in the order, from 0.
         place: usize,
     },
 }
 
-/// Whether an order explains a history: every completed call once, failed ones never, unknown ones at most once; no call
-/// after one that was invoked after its return; and every answer what the data type gives at that place.
+/// Checks that an order explains a history. Every completed call occurs once, no failed one, and each call of unknown outcome at
+/// most once. No call follows one that was invoked after its return. Every answer is that of the data type at that place.
 ///
 /// Linear in the calls, besides the steps of the specification.
 ///
@@ -73,8 +73,8 @@ pub fn linearization<S: Spec>(spec: &S, history: &SpecHistory<S>, order: &[u32])
     }
 }
 
-/// Whether an order explains how a history begins: as [`linearization`], but it may end early, and leave out calls that have
-/// nothing to do with those in it. No other may be missing that had returned before one in the order was invoked.
+/// Checks that an order explains the begin of a history. As [`linearization`], but the order may end early and omit calls that
+/// share nothing with those in it. It may omit no other call that returned before one in the order was invoked.
 ///
 /// # Errors
 /// The first flaw.
@@ -105,7 +105,7 @@ fn returned<A>(outcome: &Outcome<A>) -> Option<i64> {
     }
 }
 
-/// Which calls an order has, after everything that can be wrong with them.
+/// Replays an order; returns which calls are in it.
 fn replay<S: Spec>(
     spec: &S,
     history: &History<S::Operation, S::Answer>,
@@ -114,7 +114,7 @@ fn replay<S: Spec>(
     let calls = history.calls();
     let mut placed = vec![false; calls.len()];
     let mut state = spec.initial();
-    // The call of the order so far that was invoked last: whoever follows must not have returned before that.
+    // The latest invoked call so far. A later call in the order must not have returned before that invocation.
     let mut latest: Option<u32> = None;
     for (place, &at) in order.iter().enumerate() {
         let Some(call) = calls.get(at as usize) else {

@@ -1,8 +1,9 @@
-//! The independent checker of certificates. Input: a history and what was claimed about it. Output: whether the claim holds,
-//! by the definition alone. Invariant: shares no code with the search; plain rather than fast, and bounded: what is too
-//! large for it is said to be too large, never waved through.
+//! The independent checker of certificates. Input: a history and claims about it. Output: whether each claim holds by the
+//! definition alone. Invariant: it shares no code with the search, and prefers simple code to speed. Its work is bounded: a claim
+//! that is too large to decide is reported as open, never as confirmed.
 //!
-//! Of `search` it uses the plain data of histories and certificates, of `model` the definition of a data type: not its hints.
+//! From `search` it uses only the data of histories and certificates, from `model` only the definition of a data type, not its
+//! hints.
 
 mod check;
 mod core;

@@ -1,4 +1,4 @@
-//! Proofs about operation logs, decided again from the log.
+//! Decides proofs about operation logs again, from the log.
 
 use super::report::{Proof, ReportedClaim};
 use super::{CoreCheck, CoreFlaw, EtcdFlaw, Finality, OrderFlaw, claims, linearization};
@@ -7,39 +7,39 @@ use crate::model::{Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{Call, Claim, History as Intervals, Outcome, SpecHistory};
 use std::collections::{HashMap, HashSet};
 
-/// What deciding a proof again came to.
+/// The result of deciding a proof again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofCheck {
-    /// It holds, as this sentence says.
+    /// It holds; the sentence states what was confirmed.
     Confirmed(String),
-    /// It could not be decided, for this reason.
+    /// It was not decided; the sentence states why.
     Open(String),
-    /// It is none.
+    /// It is no proof.
     Flawed(ProofFlaw),
 }
 
-/// Why a proof is none.
+/// The reason why a proof is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFlaw {
-    /// There is no such model.
+    /// No such model.
     #[error("no model is called `{0}`")]
     NoSuchModel(String),
-    /// The order cannot be read.
+    /// A number in the order cannot be parsed.
     #[error("`{0}` is no number of an operation")]
     NoNumber(String),
-    /// Of a log with gaps nothing explains everything.
-    #[error("parts of the log are missing or are none of the model, so no order explains all of it")]
+    /// The log has gaps, so no order proves that all of it is linearizable.
+    #[error("parts of the log are missing or do not fit the model, so no order explains all of it")]
     NotWhole,
-    /// The order is none.
+    /// The order is no linearization.
     #[error(transparent)]
     Order(#[from] OrderFlaw),
     /// The core is none.
     #[error(transparent)]
     Core(#[from] CoreFlaw),
-    /// The order of a report of etcd is none.
+    /// The order does not explain the report of etcd.
     #[error(transparent)]
     Etcd(#[from] EtcdFlaw),
-    /// It proves another verdict than the one that is claimed.
+    /// It proves another verdict than the report states.
     #[error("it proves another verdict than `{0}`")]
     OtherVerdict(String),
 }
@@ -55,14 +55,14 @@ pub(super) fn check(history: &History, verdict: &str, proof: &Proof, steps: u64)
         Proof::Core { model, .. } => (model, "violated"),
         Proof::Unknown => return ProofCheck::Open("no proof about an operation log".to_owned()),
     };
-    // A log that is lost in part is unknown, though the order of the rest is one.
+    // A log with gaps is unknown, even if the order explains the rest.
     if verdict != proves && !(proves == "holds" && verdict == "unknown") {
         return ProofCheck::Flawed(ProofFlaw::OtherVerdict(verdict.to_owned()));
     }
     let Some(model) = Model::named(claimed) else {
         return ProofCheck::Flawed(ProofFlaw::NoSuchModel(claimed.clone()));
     };
-    // Where more than one fits, the user named one.
+    // If more than one model fits, the caller named one.
     match Model::of(log) {
         Ok(found) if found != model => ProofCheck::Open(format!(
             "it is about a model of {claimed}, and the log is of {} (--model {claimed}, if that is meant)",
@@ -85,7 +85,7 @@ impl Visitor for Decision<'_> {
     type Output = Result<ProofCheck, ProofFlaw>;
 
     fn visit<S: Spec>(self, log: TypedLog<S>) -> Self::Output {
-        // Below a rank the log tells everything: nothing before it is missing, or none of the model.
+        // Below this rank the log is complete: nothing is missing, and everything fits the model.
         let mismatches = log.mismatches.iter().map(|(at, _)| self.calls.calls.get(*at as usize).invoke.rank);
         let whole = mismatches.chain(self.calls.lost.as_ref().map(|lost| lost.from)).min();
         match self.proof {
@@ -154,7 +154,7 @@ impl Decision<'_> {
         })
     }
 
-    /// Where the others could have done too much: with all that is known of them too.
+    /// The weaker question, with all that is known of the other calls, if the stronger one has too many orders.
     fn whole<S: Spec>(&self, log: &TypedLog<S>, history: &SpecHistory<S>, count: &str) -> ProofCheck {
         let known = (0..).zip(history.calls()).filter(|(_, call)| call.outcome != Outcome::Unknown);
         let all: Vec<Claim> =
@@ -162,7 +162,7 @@ impl Decision<'_> {
         let open = format!("that none explains {count}, whatever the others did, was not: too many orders");
         match claims(&log.spec, history, &all, false, self.steps) {
             Ok(CoreCheck { refuted: Finality::Decided, .. }) => ProofCheck::Confirmed(format!(
-                "no order explains the {} operations that can have to do with it; {open}",
+                "no order explains the {} operations that may be related to it; {open}",
                 all.len()
             )),
             Ok(_) => ProofCheck::Open(format!("not decided in {} steps", self.steps)),
@@ -189,7 +189,7 @@ impl Decision<'_> {
                 Some(answer) => Outcome::Completed { returned: call.ret.rank, answer: answer.clone() },
                 None => Outcome::Unknown,
             };
-            // Intervals say all that counts of the order of a process.
+            // The intervals already contain the order of each process, so every call gets a process of its own.
             let process = numbers.len() as u32;
             given.push(Call { process, operation: typed.operation.clone(), invoke: call.invoke.rank, outcome });
             numbers.push(at);
@@ -198,7 +198,8 @@ impl Decision<'_> {
     }
 }
 
-/// The operations that share a part of the object with those of a core, or with such that do: no other can matter to them.
+/// The operations connected to a core: those that share a part of the object with it, or with a connected operation. No other can
+/// matter.
 fn connected<S: Spec>(log: &TypedLog<S>, core: &[ReportedClaim]) -> Vec<bool> {
     let count = log.operations.len();
     let mut by_key: HashMap<u64, Vec<u32>> = HashMap::new();

@@ -1,50 +1,52 @@
-//! Whether any order explains some calls when nothing is known of the others: decided by trying.
+//! Decides whether any order explains some calls if nothing is known of the others. Depth-first search over all orders with
+//! memoized places, in the manner of Wing and Gong (JPDC 17, 1993) and Lowe (2017), but without the heuristics of `search`.
 
 use crate::model::Spec;
 use crate::search::{Claim, Outcome, SpecHistory};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// Bytes that the states of one question may hold.
+/// Bound in bytes on the memoized states of one question.
 const STATES: usize = 256 << 20;
 
-/// Steps of the first try.
+/// Steps of the first attempt.
 const SHORT: u64 = 2_000;
 
-/// Calls of which the outcome counts, and the others, which may have happened or not.
+/// Calls with known outcomes, and the others, which may have happened or not.
 pub(super) struct Question<'a, S: Spec> {
     spec: &'a S,
     history: &'a SpecHistory<S>,
-    /// Completed calls that must have happened, by invocation.
+    /// Completed calls, which must happen, by invocation.
     required: Vec<Required>,
-    /// Calls that may happen from their invocation on: the same operation in one group, each by invocation.
+    /// Crashed calls (unknown outcome), which may happen from their invocation on. Equal operations are one group, each by
+    /// invocation.
     optional: Vec<Vec<u32>>,
 }
 
-/// What is known of a completed call.
+/// The known part of a completed call.
 #[derive(Clone, Copy)]
 struct Required {
     call: u32,
     /// Whether its answer counts.
     answered: bool,
-    /// From when on it can have happened.
+    /// Lower bound on its linearization point.
     invoke: i64,
-    /// By when it had.
+    /// Upper bound on its linearization point.
     returned: i64,
 }
 
-/// What trying came to.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// No order explains them.
+    /// No order explains the calls.
     Impossible,
-    /// This one does.
+    /// This order does.
     Explained(Vec<u32>),
-    /// Too many orders.
+    /// There are too many orders.
     TooLarge,
 }
 
-/// How far an order has come.
+/// A prefix of an order: completed calls in it, number of crashed calls in it per group, and the state after it.
 #[derive(Clone)]
 struct Place<T> {
     done: Vec<u64>,
@@ -52,11 +54,11 @@ struct Place<T> {
     state: T,
 }
 
-/// The places met, with how many of each group had been used: whoever has used more can do no more from there.
+/// Visited places, with the crashed calls used. A place that used more of each group is dominated by one that used fewer.
 struct Met<T>(HashMap<(Vec<u64>, T), Vec<Vec<u32>>>);
 
 impl<T: Clone + Eq + Hash> Met<T> {
-    /// Whether a place is new; and the steps that finding it out is worth.
+    /// Whether a place is new, and the cost of the comparison in steps.
     fn insert(&mut self, place: &Place<T>) -> (bool, u64) {
         let met = self.0.entry((place.done.clone(), place.state.clone())).or_default();
         if met.iter().any(|fewer| fewer.iter().zip(&place.used).all(|(fewer, used)| fewer <= used)) {
@@ -68,8 +70,7 @@ impl<T: Clone + Eq + Hash> Met<T> {
 }
 
 impl<'a, S: Spec> Question<'a, S> {
-    /// Of every call that no claim names, nothing counts but that it was not before its invocation. Claims name completed and
-    /// failed calls, each once.
+    /// Claims name completed and failed calls, each once. Of every other call only its invocation counts, as a lower bound.
     pub(super) fn new(spec: &'a S, history: &'a SpecHistory<S>, claims: &[Claim]) -> Self {
         let calls = history.calls();
         let mut question = Question { spec, history, required: Vec::new(), optional: Vec::new() };
@@ -87,7 +88,7 @@ impl<'a, S: Spec> Question<'a, S> {
             }
         }
         question.required.sort_by_key(|required| (required.invoke, required.call));
-        // A call invoked after every required one has returned stands behind all of them: no order needs it.
+        // A call invoked after the return of every required one would follow all of them, so no order needs it.
         let horizon = question.required.iter().map(|required| required.returned).max();
         let mut others: Vec<u32> = (0..calls.len() as u32).filter(|&at| !known[at as usize]).collect();
         others.retain(|&at| horizon.is_some_and(|end| calls[at as usize].invoke <= end));
@@ -103,10 +104,10 @@ impl<'a, S: Spec> Question<'a, S> {
         question
     }
 
-    /// Tries all orders, at most `steps` steps of the specification.
+    /// Tries all orders, with at most `steps` steps of the specification.
     ///
-    /// Where there are few, that is soon done. Else for a while as if each optional operation could happen any number of times
-    /// from its first invocation on: what is impossible even so is impossible, and there are far fewer places to go through.
+    /// A short attempt decides small questions. Then follows a relaxation in which each crashed call may happen any number of
+    /// times after its group's first invocation. It has far fewer places, and what is impossible there is impossible.
     pub(super) fn decide(&self, steps: u64) -> Decision {
         let mut decision = self.search(false, steps.min(SHORT));
         for (any_number, steps) in [(true, steps.min(10 * SHORT)), (false, steps / 2), (true, steps / 2)] {
@@ -130,8 +131,8 @@ impl<'a, S: Spec> Question<'a, S> {
         order.iter().all(|at| seen.insert(at))
     }
 
-    /// Depth first. Of one group the earlier invoked goes first: where a later one does in some order, they can be exchanged.
-    /// An optional call that changes nothing is left out: the order without it is one as well.
+    /// Depth-first search. Within a group the earliest invoked call is used first, since equal calls can be exchanged. A crashed
+    /// call that changes nothing is skipped, since the order without it is valid too.
     fn search(&self, any_number: bool, steps: u64) -> Decision {
         let calls = self.history.calls();
         let mut left = steps;
@@ -199,7 +200,7 @@ impl<'a, S: Spec> Question<'a, S> {
         Decision::Impossible
     }
 
-    /// The earliest return of what is not done: who was invoked later has to wait. `None`: all is done.
+    /// The earliest return of a call that is not in the order yet; `None` if all are. A call invoked later must wait.
     fn bound(&self, done: &[u64]) -> Option<i64> {
         let open = self.required.iter().enumerate().filter(|(at, _)| done[at / 64] >> (at % 64) & 1 == 0);
         open.map(|(_, required)| required.returned).min()

@@ -1,43 +1,43 @@
-//! A saved report, as far as it can be decided again.
+//! The parts of a saved report that can be verified. Unknown fields are ignored.
 
 use crate::ingest::InputFile;
 use serde::Deserialize;
 
-/// A saved report, as far as its certificates go.
+/// The certificates of a saved report.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
     /// `retrograde/report/1`.
     pub schema: String,
-    /// Its histories.
+    /// The histories.
     pub histories: Vec<ReportedHistory>,
 }
 
-/// One history of it.
+/// One history.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedHistory {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// `kubernetes`, `etcd` or `operations`.
     pub kind: String,
-    /// Its verdict.
+    /// The verdict.
     pub verdict: String,
-    /// Its files.
+    /// The files.
     pub inputs: Vec<ReportedInput>,
-    /// Its findings.
+    /// The findings.
     pub findings: Vec<ReportedFinding>,
-    /// Its proofs.
+    /// The proofs.
     #[serde(default)]
     pub proofs: Vec<Proof>,
 }
 
-/// One file of it.
+/// One file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedInput {
-    /// The path as it was given.
+    /// The path as given to `check`.
     pub file: String,
 }
 
-/// A proof. A further kind is a variant here, and what decides it in [`super::report`].
+/// A proof. A new kind needs a variant here and a decision in [`super::report`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Proof {
@@ -45,54 +45,54 @@ pub enum Proof {
     Linearization {
         /// The model.
         model: String,
-        /// Numbers of operations, first to last, separated by blanks; of a report of etcd also `expired:` and a lease.
+        /// Numbers of operations in order, separated by blanks. For a report of etcd also `expired:` with a lease.
         order: String,
-        /// Of a report of etcd: the keys that ends of leases removed.
+        /// For a report of etcd: the keys removed by ends of leases.
         #[serde(default)]
         removed: Vec<ReportedRemoval>,
     },
-    /// What no order of the operations explains.
+    /// Operations that no order explains.
     Core {
         /// The model.
         model: String,
-        /// What counts of which operations.
+        /// The parts of operations that count.
         claims: Vec<ReportedClaim>,
-        /// Whether it takes every claim.
+        /// Whether every claim is needed.
         minimal: bool,
     },
-    /// One that this version does not know.
+    /// A kind that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// What the end of a lease removed.
+/// The keys removed by the end of a lease.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedRemoval {
-    /// The revision that it made.
+    /// The revision of the removal.
     pub revision: String,
     /// The keys.
     pub keys: Vec<String>,
 }
 
-/// What of an operation counts: [`crate::search::Claim`].
+/// The parts of an operation that count: [`crate::search::Claim`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct ReportedClaim {
-    /// Its number.
+    /// The number of the operation.
     pub operation: u32,
-    /// Its answer, or that it failed.
+    /// Whether its answer counts, or that it failed.
     pub answer: bool,
-    /// Its invocation.
+    /// Whether its invocation counts.
     pub invoked: bool,
-    /// Its return.
+    /// Whether its return counts.
     pub returned: bool,
 }
 
 /// One finding.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedFinding {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its rule.
+    /// The rule.
     pub rule: String,
     /// The certificate of each occurrence.
     pub occurrences: Vec<ReportedCertificate>,
@@ -101,16 +101,16 @@ pub struct ReportedFinding {
 /// One certificate.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedCertificate {
-    /// Its facts.
+    /// The facts.
     pub facts: Vec<ReportedFact>,
 }
 
 /// One fact.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedFact {
-    /// Where it stands.
+    /// The place in the evidence.
     pub source: ReportedSource,
-    /// The revision that counts.
+    /// The revision.
     pub revision: Option<String>,
     /// The key, as `pods default/web-0`.
     pub key: Option<String>,
@@ -123,15 +123,15 @@ pub struct ReportedFact {
 /// A place in the evidence.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ReportedSource {
-    /// The path as it was given.
+    /// The path as given to `check`.
     pub file: String,
-    /// Line from 1; 0 where it is the whole file.
+    /// Line, from 1; 0 for the whole file.
     pub line: u32,
     /// Byte offset in the decompressed content.
     pub offset: u64,
 }
 
-/// The input of a name: as it was given then or, evidence being moved, the only one whose path ends alike.
+/// The input with this name. If the evidence was moved, the only input whose path has the same end.
 pub(super) fn file_named<'a>(files: &'a [InputFile], name: &str) -> Option<&'a InputFile> {
     if let Some(file) = files.iter().find(|file| file.shown == name) {
         return Some(file);

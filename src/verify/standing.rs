@@ -1,20 +1,20 @@
-//! What each claim of a report came to, as sentences from good to bad.
+//! Summarizes the check of a report: one sentence per claim, with its standing.
 
 use super::report::{Proof, ReportedHistory};
 use super::{FindingCheck, HistoryCheck, ProofCheck};
 
-/// How much of a report was confirmed, from good to bad.
+/// The degree of confirmation, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// By the evidence.
+    /// Confirmed by the evidence.
     Confirmed,
-    /// Neither confirmed nor refuted.
+    /// Neither confirmed nor disproved.
     Open,
-    /// The evidence says otherwise. A check never makes such a claim of the evidence that it read.
+    /// Disproved by the evidence. A correct report never contains such a claim.
     Wrong,
 }
 
-/// One sentence about each claim of a history: its proofs, its findings, its verdict.
+/// One sentence for each claim of a history: its proofs, its findings, its verdict.
 pub fn standings(history: &ReportedHistory, check: &HistoryCheck) -> Vec<(Standing, String)> {
     let mut lines = Vec::new();
     for (proof, check) in history.proofs.iter().zip(&check.proofs) {
@@ -58,7 +58,7 @@ pub fn standings(history: &ReportedHistory, check: &HistoryCheck) -> Vec<(Standi
             lines.push((Standing::Wrong, "the report has no finding".to_owned()));
         }
         "holds" if lines.is_empty() => {
-            lines.push((Standing::Open, "the report has nothing that could be decided again".to_owned()));
+            lines.push((Standing::Open, "the report has no claim that can be decided again".to_owned()));
         }
         "holds" | "violated" => {}
         other => lines.push((Standing::Wrong, format!("`{other}` is no verdict"))),
@@ -66,21 +66,21 @@ pub fn standings(history: &ReportedHistory, check: &HistoryCheck) -> Vec<(Standi
     lines
 }
 
-/// What was found of the facts of a finding.
+/// The result of looking up the facts of a finding.
 fn facts(check: &FindingCheck) -> String {
     let mut text = match check.standing {
-        1 => "its fact stands where the report says".to_owned(),
-        count => format!("its {count} facts stand where the report says"),
+        1 => "its fact is where the report says".to_owned(),
+        count => format!("its {count} facts are where the report says"),
     };
     if check.confirmed > 0 {
-        text += &format!("; their lines show {} of what is said of them", check.confirmed);
+        text += &format!("; the cited lines confirm {} of their values", check.confirmed);
     }
     if check.contradictions > 0 {
         text += "; they contradict each other by the definition of the rule";
     }
     if !check.derived.is_empty() {
         let claims: Vec<String> = check.derived.iter().map(|(claim, count)| format!("{claim} {count}")).collect();
-        text += &format!("; from other records come: {}", claims.join(", "));
+        text += &format!("; values that rest on other records: {}", claims.join(", "));
     }
     text
 }

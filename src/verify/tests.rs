@@ -2,7 +2,7 @@ use super::*;
 use crate::model::Spec;
 use crate::search::{Call, Claim, History, Outcome, SpecHistory};
 
-/// A register that holds a number; reads are answered with it, writes with nothing to see.
+/// A register that holds a number. A read is answered with the value, a write without one.
 struct Register;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ fn a_stale_read_and_the_writes_that_it_missed_are_a_core() {
     ]);
     let decided = CoreCheck { refuted: Finality::Decided, irreducible: Finality::Decided };
     assert_eq!(core(&Register, &history, &[0, 1, 2], true, 1000), Ok(decided));
-    // Were the outcome of the first write unknown, it could have happened between the second one and the read.
+    // With an unknown outcome the first write could have happened between the second one and the read.
     assert!(matches!(core(&Register, &history, &[1, 2], true, 1000), Err(CoreFlaw::Explained { .. })));
     assert_eq!(core(&Register, &history, &[0, 1, 2, 3], true, 1000), Err(CoreFlaw::Reducible { call: 3, part: "all" }));
     assert_eq!(core(&Register, &history, &[0, 1, 2, 3], false, 1000), Ok(decided));
@@ -121,7 +121,7 @@ fn a_failed_write_is_in_the_core_where_only_it_would_explain_a_read() {
 
 #[test]
 fn an_operation_that_happens_once_explains_one_answer_only() {
-    // 0, 1, then 0 again although 0 was never written: with the write of 1 unknown it cannot go back either.
+    // Reads of 0, 1, then 0 although 0 was never written: the value cannot return to 0, even if the write of 1 is unknown.
     let history = history(&[
         (Write(1), 0, Outcome::Unknown),
         (Write(2), 0, Outcome::Unknown),

@@ -1,4 +1,4 @@
-//! Audit events to operations.
+//! Turns audit events into operations, and joins the stages of one request inside a block.
 
 use super::super::client::Process;
 use super::super::ids::*;
@@ -11,14 +11,14 @@ use crate::ingest::{Position, Time, audit};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher as _;
 
-/// How many processes are kept at hand.
+/// Slots of the cache of processes.
 const PLACES: usize = 256;
 
-/// The processes of the last lines, each in one of a few places.
+/// A direct-mapped cache of the processes on recent lines.
 #[derive(Debug, Default)]
 pub(super) struct Lately(Vec<Met>);
 
-/// A process, with its texts in a row: they are compared at every line, and stand far apart among the names.
+/// A process and its concatenated texts. Every line compares them, and in the interner they are far apart.
 #[derive(Clone, Debug, Default)]
 struct Met {
     texts: String,
@@ -41,7 +41,7 @@ impl Met {
         self.ends.iter().zip(texts).all(|(&end, text)| {
             let length = end - start;
             start = end;
-            // Most have no marks of a pod: nothing is compared to nothing.
+            // Most processes have no pod, so both texts are empty.
             length == text.len() && (length == 0 || &self.texts.as_bytes()[end - length..end] == text.as_bytes())
         })
     }
@@ -60,13 +60,13 @@ impl Lately {
     }
 
     fn place(user: &str, address: &str) -> usize {
-        // The ends of user names and addresses are what tells many of one kind apart.
+        // Users and addresses of one kind differ mostly at their ends.
         let end = |text: &str| text.bytes().rev().take(3).fold(text.len(), |sum, byte| sum * 31 + usize::from(byte));
         (end(user) * 7 + end(address)) % PLACES
     }
 }
 
-/// The one value of a mark.
+/// The first value of an extra field of a user.
 fn first<'a>(list: Option<&'a Vec<Text<'a>>>) -> &'a str {
     list.and_then(|list| list.first()).map_or("", |text| text)
 }
@@ -84,7 +84,7 @@ impl Batch {
             first(extra.map(|e| &e.pod_name)),
             first(extra.map(|e| &e.node_name)),
         ];
-        // Consecutive lines are often of a few processes: six comparisons save eight look-ups.
+        // Consecutive lines often share a few processes: six comparisons replace eight look-ups.
         let place = Lately::place(texts[0], texts[1]);
         if let Some(id) = self.lately.find(place, texts) {
             return id;
@@ -113,7 +113,7 @@ impl Batch {
         let audit_id = self.audit_id(&event.audit_id);
         let invoke = event.received;
         let uri = FxBuildHasher.hash_one(&*event.request_uri);
-        // The answer of a request whose arrival this block has: process and scope are known.
+        // The answer to a request whose first stage is in this block: process and scope are known.
         let earlier = self.earlier(audit_id);
         let arrived = earlier
             .filter(|(_, row, known)| *known == uri && row.verb == verb && row.invoke == invoke)
@@ -122,10 +122,10 @@ impl Batch {
             Some(row) => self.tables.scopes.values()[row.scope.index()].resource,
             None => self.tables.resource(&object.api_group, &object.resource),
         };
-        // An audit event names a namespace as inside itself (apiserver pkg/endpoints/request/requestinfo.go); it is inside none.
+        // An audit event gives a namespace itself as its namespace (apiserver pkg/endpoints/request/requestinfo.go); it has none.
         let is_namespace = object.api_group.is_empty() && &*object.resource == "namespaces";
         let namespace = if is_namespace { "" } else { &*object.namespace };
-        // A POST's name comes from its body, so its first stage lacks it: the scope of a creation is the collection.
+        // The name in a POST comes from the body, so the first stage lacks it: the scope of a creation is the collection.
         let scope_name = if verb == Verb::Create && object.subresource.is_empty() { "" } else { &*object.name };
         let mut operation = Operation {
             position,
@@ -173,7 +173,7 @@ impl Batch {
         }
         let message = event.response_status.as_ref().map_or("", |s| &s.message);
         match event.stage {
-            // The filter fakes a 200 with this message when the connection went away (apiserver filters/audit.go).
+            // A filter writes a 200 with this message if the connection was lost (apiserver filters/audit.go).
             audit::Stage::ResponseComplete if !(verb.is_write() && message.starts_with("Connection closed early")) => {
                 operation.ret = event.reached;
                 let answer = self.answer(&event.response_object, resource);
@@ -190,15 +190,15 @@ impl Batch {
         self.stage(operation, uri, earlier);
     }
 
-    /// The row of an earlier stage of a request, by its audit id: the row, what is in it, and the hash of its URI.
+    /// The row of an earlier stage with this audit id: its number, the operation, and the hash of its URI.
     fn earlier(&self, audit_id: AuditId) -> Option<(u32, Operation, u64)> {
         let AuditId::Uuid(high, low) = audit_id else { return None };
         let (row, uri) = *self.open.get(&(high, low))?;
         Some((row, self.operations[row as usize], uri))
     }
 
-    /// Puts a row, into that of an earlier stage where this block has it: most stages of a request stand near each other, and
-    /// a row for each would double the memory of a history. The builder joins what is left, by the same rule.
+    /// Adds a row, or merges it into that of an earlier stage in this block. Most stages of a request are near each other, and
+    /// separate rows would double the memory of a history. The builder joins the others by the same rule.
     fn stage(&mut self, operation: Operation, uri: u64, earlier: Option<(u32, Operation, u64)>) {
         let AuditId::Uuid(high, low) = operation.audit_id else { return self.operations.push(operation) };
         let open = operation.marks.has(Marks::OPEN);
@@ -218,8 +218,8 @@ impl Batch {
         }
     }
 
-    /// Takes the uids out of a refusal's text: the one that the request named, and the live one. Texts:
-    /// `docs/formats.md`, "refusals".
+    /// Extracts the uids from the message of a refusal: the one in the request, and the live one. Texts: `docs/formats.md`,
+    /// "refusals".
     pub(super) fn live_uid(&mut self, operation: &mut Operation, message: &str) {
         let between = |from: &str, to: &str| {
             let rest = message.split_once(from)?.1;
@@ -236,8 +236,8 @@ impl Batch {
     }
 }
 
-/// Whether two rows of one block and audit id are stages of one request. An answer replaces the row, and a stage before the
-/// answer says nothing that the first one did not say.
+/// Whether two rows with one audit id are stages of one request. An answer replaces the row; a second stage before the answer
+/// adds nothing.
 fn is_stage_of(earlier: &Operation, later: &Operation) -> bool {
     (earlier.verb, earlier.scope, earlier.invoke) == (later.verb, later.scope, later.invoke)
 }

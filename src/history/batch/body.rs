@@ -1,4 +1,6 @@
-//! Bodies to rows: items, objects, conditions.
+//! Turns bodies into rows: listed items, objects, conditions of writes.
+//!
+//! A recorder or an audit policy may cut a body, so a missing field counts only if the body must have had it.
 
 use super::super::ids::*;
 use super::super::operation::*;
@@ -15,37 +17,37 @@ use crate::ingest::limits::{LONGEST_ADDRESS, LONGEST_NAME};
 use crate::ingest::object::Item as BodyItem;
 use crate::ingest::timestamp;
 
-/// What an answer's body shows.
+/// The content of an answer's body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answer {
     /// Marks to set on the operation.
     pub marks: Marks,
     /// Revision of a list, version of an object.
     pub revision: Revision,
-    /// Uid of the object (of the deleted one, in a `Status`).
+    /// Uid of the object; in a `Status`, of the deleted object.
     pub uid: Symbol,
-    /// Its namespace and name.
+    /// Namespace of the object.
     pub namespace: Symbol,
-    /// See `namespace`.
+    /// Name of the object.
     pub name: Symbol,
-    /// What selectors see of it.
+    /// The content that selectors and rules see.
     pub attributes: AttributesId,
     /// Listed items: (start, length) in the batch.
     pub items: (u32, u32),
-    /// The last key of a page that is not the last one.
+    /// The last key of a page, if more pages follow.
     pub page_end: Symbol,
-    /// A `Status` about the path that was asked for, not about an object.
+    /// Whether it is a `Status` about the requested path, not about an object.
     pub of_path: bool,
 }
 
-/// What clients are told where a server does not know the path, such as that of a custom resource which is not served yet (client-go
-/// and apimachinery `api/errors`, `NewGenericServerResponse`). Who does not find an object names it.
+/// The message for a path that the server does not know, such as that of a custom resource that is not served yet (client-go and
+/// apimachinery `api/errors`, `NewGenericServerResponse`). If only the object is missing, the message names it.
 const UNKNOWN_PATH: &str = "the server could not find the requested resource";
 
 impl Batch {
     pub(super) fn attributes(&mut self, source: Source<'_, '_>) -> AttributesId {
         let Source { metadata, spec, status, .. } = source;
-        // A body without creationTimestamp was reduced to identity: its missing labels say nothing.
+        // A body without creationTimestamp was cut to identity; its missing labels prove nothing.
         if metadata.creation_timestamp.is_empty() {
             return AttributesId::NONE;
         }
@@ -56,11 +58,11 @@ impl Batch {
             return AttributesId::NONE;
         }
         let fields = self.fields(source);
-        // What a Secret has in the places of a pod's node and phase is its own.
+        // A Secret may hold its own data at the paths of a pod's node and phase.
         let spec = spec.as_ref().filter(|_| !self.is_of(&source, ["secrets", ""], ["Secret", "v1"]));
         let names = &mut self.tables.names;
         let labels = names.intern(labels);
-        // Every object that has a phase at all has one from its beginning: a body without it was cut.
+        // Every object with a phase has one from its creation, so a body without it was cut.
         let (node, phase) = match spec {
             Some(spec) => (
                 names.intern(&spec.node_name),
@@ -73,19 +75,19 @@ impl Batch {
         let created = timestamp::parse(&metadata.creation_timestamp)
             .and_then(|time| u32::try_from(time.0.div_euclid(1_000_000_000)).ok())
             .unwrap_or(0);
-        // A recorder that cut the body may have left the mark out.
+        // A recorder that cuts bodies may omit the deletionTimestamp.
         let deletion = match (metadata.deletion_timestamp.is_empty(), whole && source.recorded_fields.is_none()) {
             (false, _) => Deletion::Begun,
             (true, true) => Deletion::NotBegun,
             (true, false) => Deletion::Unknown,
         };
-        // Only a ConfigMap has content that no server fills in or converts. What a Secret holds leaves no trace, not even a digest.
+        // Only a ConfigMap has content that no server defaults or converts. Of a Secret not even a digest is kept.
         let data = if self.is_of(&source, ["configmaps", ""], ["ConfigMap", "v1"]) { source.data } else { 0 };
         let attributes = Attributes { labels, node, phase, created, deletion, data, fields, whole };
         AttributesId(self.tables.attributes.intern(attributes))
     }
 
-    /// One object of a list; `list` is the list's kind and API version, for objects that leave out their own.
+    /// One object of a list. `list` is the list's kind and API version, for objects without their own.
     pub(super) fn item(&mut self, resource: ResourceId, list: (&str, &str), item: &BodyItem<'_>) -> Item {
         let source = Source::of_item(item, list, resource);
         let revision = self.version(&item.metadata.resource_version);
@@ -95,7 +97,7 @@ impl Batch {
         Item { key, uid, revision, attributes }
     }
 
-    /// Reads an answer's body. `resource` is the one of the request, none where another line says it.
+    /// Reads an answer's body. `resource` is that of the request; none if another line has it.
     pub(super) fn answer(&mut self, body: &AnyBody<'_>, resource: ResourceId) -> Answer {
         let mut answer = Answer::default();
         let Some(body) = body.object() else { return answer };
@@ -114,10 +116,10 @@ impl Batch {
                 self.items.push(row);
             }
         }
-        // A table of one object (kubectl get pod NAME) is still a table: its rows are items, its own version the list's.
+        // A table of one object (kubectl get pod NAME) is still a table: its rows are items, its version is the list's.
         if body.items.is_some() || body.rows.is_some() {
             answer.marks.set(Marks::LIST_ANSWER);
-            // includeObject=None leaves rows without identity: then the body says only the revision.
+            // includeObject=None gives rows without identity: then only the revision is known.
             let nameless = body.rows.as_ref().is_some_and(|r| r.iter().any(|r| r.object.metadata.name.is_empty()));
             if nameless {
                 answer.marks.clear(Marks::ANSWER_BODY);
@@ -129,7 +131,7 @@ impl Batch {
             }
             answer.revision = self.version(&body.metadata.resource_version);
             answer.items = (start, self.items.len() as u32 - start);
-            // A table of one object is how a client that asked for tables is answered where others get the object.
+            // A client that accepts tables gets a table with one row for a single object.
             if let Some([row]) = body.rows.as_deref()
                 && !row.object.metadata.deletion_timestamp.is_empty()
             {
@@ -159,7 +161,7 @@ impl Batch {
         answer
     }
 
-    /// Whether a body is of a resource (plural and group), by its own kind and API version where it has them.
+    /// Whether a body belongs to a resource (plural and group), by its own kind and API version if it has them.
     fn is_of(&self, source: &Source<'_, '_>, resource: [&str; 2], kind: [&str; 2]) -> bool {
         let typed = !matches!(source.kind, "" | "PartialObjectMetadata" | "Table");
         if typed || !source.resource.is_some() {
@@ -169,9 +171,9 @@ impl Batch {
         [known.plural, known.group].map(|symbol| self.tables.names.get(symbol)) == resource
     }
 
-    /// The mark of what an object that is being deleted shows of what holds it back.
+    /// The mark for what holds back an object under deletion.
     fn hold(&self, source: &Source<'_, '_>) -> Marks {
-        // A namespace has finalizers in its spec, too (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
+        // A namespace also has finalizers in its spec (registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
         let untyped = matches!(source.kind, "PartialObjectMetadata" | "Table");
         let in_spec = (!untyped || source.resource.is_some())
             .then(|| self.is_of(source, ["namespaces", ""], ["Namespace", "v1"]));
@@ -182,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// Conditions and identity that a request's body names.
+    /// Conditions and identity in a request's body.
     pub(super) fn request_body(&mut self, operation: &mut Operation, body: &AnyBody<'_>) {
         if body.is_recorded() {
             operation.marks.set(Marks::REQUEST_BODY);
@@ -209,7 +211,7 @@ impl Batch {
                     operation.request_uid = self.tables.uid(&body.metadata.uid);
                     operation.marks.set(Marks::NAMES_UID);
                 }
-                // Only server-side apply sends a patch that says what it is a part of (API concepts, "Server-Side Apply").
+                // Only a server-side apply sends a patch with kind and apiVersion (Kubernetes API concepts, "Server-Side Apply").
                 if operation.verb == Verb::Patch && !body.kind.is_empty() && !body.api_version.is_empty() {
                     operation.marks.set(Marks::APPLY);
                 }
@@ -244,7 +246,7 @@ impl Batch {
         }
     }
 
-    /// Puts an answer on its operation (names of one batch).
+    /// Applies an answer to its operation, inside one batch.
     pub(super) fn apply(&mut self, operation: &mut Operation, answer: &Answer) {
         let resource = self.tables.scopes.values()[operation.scope.index()].resource;
         let namespace = self.tables.scopes.values()[operation.scope.index()].namespace;
@@ -257,7 +259,7 @@ impl Batch {
     }
 }
 
-/// Puts an answer on its operation. `key` makes the key of a created object whose name only the answer says.
+/// Applies an answer to its operation. `key` makes the key of a created object, whose name may be in the answer only.
 pub fn put_answer(
     operation: &mut Operation,
     answer: &Answer,
@@ -283,7 +285,7 @@ pub fn put_answer(
         operation.page_end = answer.page_end;
         return;
     }
-    // A binding's or eviction's answer, a token, a log: none of them shows the parent's version.
+    // The answer to a binding, an eviction, a token or a log does not show the parent's version.
     if !operation.subresource.answers_parent() {
         return;
     }
@@ -294,7 +296,7 @@ pub fn put_answer(
     operation.answer_uid = answer.uid;
     operation.answered = answer.revision;
     operation.attributes = answer.attributes;
-    // A Scale's labels and spec are not its parent's.
+    // Labels and spec of a Scale differ from its parent's.
     if operation.subresource == Subresource::Scale {
         operation.attributes = AttributesId::NONE;
     }
@@ -303,7 +305,7 @@ pub fn put_answer(
     }
 }
 
-/// Whether a read was answered with another object than it named. On some servers `~` names the caller's own.
+/// Whether a read returned another object than the requested one. On some servers the name `~` means the caller's own object.
 fn is_other(operation: &Operation, answer: &Answer, tables: &Tables) -> bool {
     if operation.verb != Verb::Get || operation.subresource != Subresource::None || !operation.key.is_some() {
         return false;

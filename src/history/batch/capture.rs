@@ -1,4 +1,4 @@
-//! Lines of captures to parts: context and request stand on other lines, so the builder puts them together.
+//! Turns lines of captures into parts. The builder joins them, since context and request may be in another block.
 
 use super::super::ids::*;
 use super::super::operation::*;
@@ -19,7 +19,7 @@ pub enum CaptureId {
     Name(Symbol),
 }
 
-/// A line of a capture, whose context and request stand on other lines.
+/// A line of a capture. Its context and its request are on other lines.
 #[derive(Clone, Debug)]
 pub enum CapturePart {
     /// A new context.
@@ -33,7 +33,7 @@ pub enum CapturePart {
         /// Clock.
         clock: Symbol,
     },
-    /// A request: an open operation.
+    /// A request, as an operation without answer.
     Request {
         /// Its id.
         id: CaptureId,
@@ -46,9 +46,9 @@ pub enum CapturePart {
     Response {
         /// Id of the request.
         id: CaptureId,
-        /// Place.
+        /// Position.
         position: Position,
-        /// When the last byte was read.
+        /// Time of the last byte.
         at: Time,
         /// HTTP status.
         status: u16,
@@ -57,7 +57,7 @@ pub enum CapturePart {
         /// Body.
         answer: Answer,
     },
-    /// A watch event. `items` of a whole list stand for initial events.
+    /// A watch event. The items of a whole list become initial events.
     Event {
         /// Id of the request.
         id: CaptureId,
@@ -68,16 +68,16 @@ pub enum CapturePart {
     End {
         /// Id of the request.
         id: CaptureId,
-        /// When.
+        /// Time.
         at: Time,
-        /// How.
+        /// Kind of end.
         end: StreamEnd,
     },
     /// A read from a cache.
     Read(CacheRead),
     /// The begin or the end of a pass of a decision.
     Bracket(Bracket),
-    /// A note for pictures.
+    /// A note for diagrams.
     Annotation(Annotation),
 }
 
@@ -120,7 +120,7 @@ impl Batch {
             }
             "event" => {
                 let Some(id) = id else { return self.refuse("an event with an id", "no id") };
-                let Some(event) = &line.event else { return self.refuse("an event with a watch event", "no event") };
+                let Some(event) = &line.event else { return self.refuse("a watch event", "no event") };
                 for delivery in self.delivery(position, at, event, ResourceId::NONE) {
                     self.capture.push(CapturePart::Event { id, delivery });
                 }
@@ -225,7 +225,7 @@ impl Batch {
         operation
     }
 
-    /// A watch event as deliveries: one, or one an item where `kubectl get -w` printed a whole list.
+    /// The deliveries in a watch event: one, or one per item if `kubectl get -w` printed a whole list.
     pub(super) fn delivery(
         &mut self,
         position: Position,
@@ -256,7 +256,7 @@ impl Batch {
             kind,
             code: body.code.unwrap_or(0),
         };
-        // A whole list (kubectl's first chunks), or a table: one delivery an object.
+        // A whole list (kubectl's first chunks) or a table gives one delivery per object.
         let listed: Option<Vec<&BodyItem<'_>>> = match (&body.items, &body.rows) {
             (Some(items), _) => Some(items.iter().collect()),
             (None, Some(rows)) if kind != DeliveryKind::Bookmark => Some(rows.iter().map(|r| &r.object).collect()),
@@ -267,7 +267,7 @@ impl Batch {
                 .into_iter()
                 .map(|object| {
                     if object.metadata.name.is_empty() {
-                        // includeObject=None: something was delivered, and nobody can say what.
+                        // includeObject=None: an event without an identified object.
                         return Delivery { kind: DeliveryKind::Unidentified, ..delivery };
                     }
                     let partial = object.kind.is_empty() || &*object.kind == "PartialObjectMetadata";

@@ -1,5 +1,4 @@
-//! Declared fields of a body to values: what was found on the way through the parser, cut down to what is declared for the
-//! resource.
+//! Turns the declared fields that the parser found in a body into parts, cut to the paths declared for the resource.
 
 use super::super::ids::*;
 use super::super::interner::Interner;
@@ -17,27 +16,27 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is kept of which resource, as far as it was asked.
+/// The paths to keep per resource, cached.
 #[derive(Debug)]
 pub(super) struct Keeping {
     fields: Arc<Fields>,
-    /// By resource of the batch; `None`: not asked yet.
+    /// By resource of the batch; `None` if not looked up yet.
     wanted: Vec<Option<Option<Arc<Wanted>>>>,
-    /// The same by kind and API version, where the resource stands on another line: the last one asked.
+    /// By kind and API version, if the resource is on another line: the last lookup.
     last_kind: (String, String, Option<Arc<Wanted>>),
-    /// All that were asked, by kind and API version.
+    /// By kind and API version: all lookups.
     by_kind: FxHashMap<(String, String), Option<Arc<Wanted>>>,
-    /// What a recorder named last, of what was wanted, and whether it is all of that.
+    /// The last comparison: the recorder's list of kept fields, the wanted paths, and whether it covers them.
     covered: Option<(String, Arc<Wanted>, bool)>,
-    /// Names in the batch by node of the tree, as far as they were met.
+    /// Interned names by node of the tree, for nodes met so far.
     named: Vec<Symbol>,
 }
 
-/// What is kept of a resource.
+/// The paths to keep of a resource.
 #[derive(Debug)]
 struct Wanted {
     cut: Cut,
-    /// Its paths.
+    /// The paths as text.
     named: String,
 }
 
@@ -61,7 +60,8 @@ impl Keeping {
         }
     }
 
-    /// Whether what a recorder kept is all that is wanted. Recorders say the same of most objects.
+    /// Whether the recorder kept all wanted paths. The last result is cached, since recorders list the same fields for most
+    /// objects.
     fn covers(&mut self, recorded: &str, wanted: &Arc<Wanted>) -> bool {
         if let Some((text, of, covers)) = &self.covered
             && Arc::ptr_eq(of, wanted)
@@ -75,33 +75,33 @@ impl Keeping {
     }
 }
 
-/// A body whose declared fields are wanted.
+/// A body to read declared fields from.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'b, 'a> {
-    /// The resource; none where another line says it.
+    /// The resource; none if another line has it.
     pub resource: ResourceId,
     /// Kind and API version, of the object or of its list.
     pub kind: &'b str,
-    /// See `kind`.
+    /// API version, of the object or of its list.
     pub api_version: &'b str,
     pub kept: &'b Kept<'a>,
     pub metadata: &'b Metadata<'a>,
     pub spec: &'b Option<Spec<'a>>,
     pub status: &'b StatusField<'a>,
     pub recorded_fields: Option<&'b str>,
-    /// Digest of `data` and `binaryData` together; 0 where neither holds anything.
+    /// Digest of `data` and `binaryData` together; 0 if both are empty.
     pub data: u32,
 }
 
 impl<'b, 'a> Source<'b, 'a> {
-    /// A body that is an object.
+    /// From a body that is an object.
     pub fn of(body: &'b Body<'a>, resource: ResourceId) -> Source<'b, 'a> {
         let Body { kind, api_version, kept, metadata, spec, status, recorded_fields, data, .. } = body;
         let (recorded_fields, data) = (recorded_fields.as_deref(), together(*data, body.binary_data));
         Source { resource, kind, api_version, kept, metadata, spec, status, recorded_fields, data }
     }
 
-    /// An element of a list. `list` is the list's kind and API version, for elements that leave out their own.
+    /// From an element of a list. `list` is the list's kind and API version, for elements without their own.
     pub fn of_item(item: &'b Item<'a>, list: (&'b str, &'b str), resource: ResourceId) -> Source<'b, 'a> {
         let (kind, api_version) = if item.kind.is_empty() { list } else { (&*item.kind, &*item.api_version) };
         let Item { kept, metadata, spec, status, recorded_fields, data, .. } = item;
@@ -121,7 +121,7 @@ impl Batch {
             return None;
         }
         if !source.resource.is_some() {
-            // A capture's answer says its kind, and its request says the resource. Kinds and plurals agree in all but name.
+            // The answer in a capture has the kind, its request the resource. The kind of a list is cut to that of its elements.
             let kind = source.kind.strip_suffix("List").filter(|kind| !kind.is_empty()).unwrap_or(source.kind);
             if (kind, source.api_version) != (keeping.last_kind.0.as_str(), keeping.last_kind.1.as_str()) {
                 let names = (kind.to_owned(), source.api_version.to_owned());
@@ -145,10 +145,10 @@ impl Batch {
             .clone()
     }
 
-    /// The declared fields of a body; none where nothing is declared for its resource, or they cannot be read.
+    /// The declared fields of a body; none if nothing is declared for its resource, or if they cannot be read.
     pub(super) fn fields(&mut self, source: Source<'_, '_>) -> PartId {
         let Some(wanted) = self.wanted(&source) else { return PartId::NONE };
-        // What a recorder left out is not missing.
+        // A field that the recorder left out is not absent.
         if source.recorded_fields.is_some_and(|recorded| !self.keeping.covers(recorded, &wanted)) {
             return PartId::NONE;
         }
@@ -161,11 +161,11 @@ impl Batch {
         let own = tree.own().iter().filter_map(|&(node, own)| Some((node, metadata.own(own)?)));
         let mut found: Vec<Found<'_>> = parts.into_iter().flatten().copied().chain(own).collect();
         found.sort_by_key(|&(node, _)| tree.rank(node));
-        // One member twice has two meanings.
+        // A repeated member is ambiguous.
         if found.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return PartId::NONE;
         }
-        // What is inside another text is read with that text.
+        // A value inside a text that holds JSON is read with that text.
         let mut last: Option<u16> = None;
         found.retain(|&(node, _)| {
             let inside = last.is_some_and(|last| tree.lineage(node).contains(&last));
@@ -177,14 +177,14 @@ impl Batch {
         self.object(tree, &found, 0, &wanted.cut).unwrap_or_default()
     }
 
-    /// The object of these members at a depth. `None` where one of them cannot be read.
+    /// The object of these members at a depth. `None` if a member cannot be read.
     fn object(&mut self, tree: &Tree, found: &[Found<'_>], depth: usize, cut: &Cut) -> Option<PartId> {
         let mut members = Vec::new();
         for group in found.chunk_by(|a, b| tree.lineage(a.0)[depth] == tree.lineage(b.0)[depth]) {
             let (first, seen) = group[0];
             let member = tree.lineage(first)[depth];
             let Some(cut) = cut.member(tree.name(member)) else { continue };
-            // That the object is there at all comes before what it has.
+            // An entry for the object itself precedes those for its members.
             let ends = first == member;
             let is_text = ends && tree.is_found(first);
             let value = if is_text {
@@ -207,7 +207,7 @@ impl Batch {
         Some(self.tables.parts.intern(Part::Map(&members)))
     }
 
-    /// The name of a declared member, which many objects have.
+    /// The interned name of a declared member, cached since many objects have it.
     fn name_of(&mut self, tree: &Tree, member: u16) -> Symbol {
         let named = &mut self.keeping.named;
         let at = usize::from(member);
@@ -221,7 +221,7 @@ impl Batch {
     }
 }
 
-/// Reads what is kept of a value; `None` where it has nothing at the declared paths.
+/// Reads the kept part of a value; `None` if it has nothing at the declared paths.
 struct Reader<'r> {
     cut: &'r Cut,
     names: &'r mut Interner,
@@ -230,7 +230,7 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     fn scalar(self, value: Part<'_>) -> Option<PartId> {
-        // Something is declared below what turns out to have no below; or only that it is there.
+        // The value has no members although a path continues, or only its presence is declared.
         let leaf = self.cut.whole || (self.cut.each.is_none() && self.cut.members.is_empty());
         leaf.then(|| self.parts.intern(if self.cut.whole { value } else { Part::Null }))
     }
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         };
         let mut elements = Vec::new();
         while let Some(element) = seq.next_element_seed(Reader { cut, names: self.names, parts: self.parts })? {
-            // An element without the declared member keeps its place.
+            // An element without the declared member keeps its position.
             let element = element.unwrap_or_else(|| self.parts.intern(Part::Null));
             elements.push((Symbol::NONE, element));
         }
@@ -307,7 +307,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 continue;
             };
             let value = map.next_value_seed(Reader { cut, names: self.names, parts: self.parts })?;
-            // A key under which nothing is declared is there all the same.
+            // A map key with nothing declared below it is kept, since its presence counts.
             let each = self.cut.each.is_some();
             let value = value.or_else(|| each.then(|| self.parts.intern(Part::Null)));
             let Some(value) = value else { continue };

@@ -1,4 +1,4 @@
-//! What one worker collects from one block: rows whose names are local to the block.
+//! Collects the rows of one block, in one worker. Ids are local to the block until [`Tables::absorb`] maps them.
 
 mod audit;
 mod body;
@@ -23,7 +23,7 @@ use crate::ingest::{self, FileId, Format, Found, Position, Record, Refused, Time
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Rows of one block.
+/// The rows of one block.
 #[derive(Debug)]
 pub struct Batch {
     /// The file.
@@ -42,21 +42,21 @@ pub struct Batch {
     pub capture: Vec<CapturePart>,
     /// Witness events.
     pub witness: Vec<WitnessEvent>,
-    /// Indices into `witness` before which a hole may be (a cancelled or compacted watch).
+    /// Indices into `witness` before which a change may be missing (a cancelled or compacted watch).
     pub witness_breaks: Vec<usize>,
-    /// Minor versions that loopback clients named.
+    /// Minor version named by the loopback client.
     pub loopback_minor: Option<u32>,
     /// Rows of audit events before the answer, by audit id, each with the hash of its URI.
     open: FxHashMap<(u64, u64), (u32, u64)>,
     refused: Option<Refused>,
-    /// Processes met lately.
+    /// Processes on recent lines.
     lately: audit::Lately,
-    /// Which fields are kept.
+    /// The fields to keep.
     keeping: fields::Keeping,
 }
 
 impl Batch {
-    /// An empty batch for a block of a file, which keeps the declared fields.
+    /// An empty batch for a block of a file. `fields` are the declared fields to keep.
     pub fn new(file: FileId, format: Format, fields: Arc<Fields>) -> Batch {
         Batch {
             file,
@@ -82,7 +82,8 @@ impl Batch {
         }
     }
 
-    /// A version out of a body. Absent, empty and zero mean "none"; anything else that is no decimal is refused, once a line.
+    /// Parses a version in a body. Absent, empty and zero mean none. Other texts that are no decimal number are refused, once per
+    /// line.
     fn version(&mut self, text: &str) -> Revision {
         if text.is_empty() || text == "0" {
             return Revision::NONE;
@@ -173,10 +174,10 @@ impl ingest::Batch for Batch {
     }
 }
 
-/// The two words of a UUID in canonical form (36 characters, lower case), so that writing it again gives the same text.
+/// The two words of a UUID in canonical form (36 characters, lower case), which determine the text exactly.
 fn uuid_words(text: &str) -> Option<(u64, u64)> {
     const NONE: u8 = 0x10;
-    /// By character; without a branch, since what the digits are cannot be foreseen.
+    /// Digit by character. A table has no branch, and branches on random digits are mispredicted.
     const DIGITS: [u8; 256] = {
         let mut digits = [NONE; 256];
         let mut value = 0;

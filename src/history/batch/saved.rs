@@ -1,4 +1,4 @@
-//! Saved lists and etcd witnesses to rows.
+//! Turns saved lists and etcd witnesses into rows.
 
 use super::super::ids::*;
 use super::super::operation::*;
@@ -70,7 +70,7 @@ impl Batch {
         };
         if is_list {
             operation.marks.set(Marks::LIST_ANSWER);
-            // Nobody recorded which namespace or selector was asked for, so absence from the list says nothing.
+            // The namespace or selector of the request is not recorded, so absence from the list proves nothing.
             operation.marks.set(Marks::MORE_PAGES);
         } else {
             operation.key = self.tables.key(resource, &body.metadata.namespace, &body.metadata.name);
@@ -104,7 +104,7 @@ impl Batch {
             };
             let tombstone = event.kind == etcd_watch::EventType::Delete;
             let (mut uid, mut attributes) = (Symbol::NONE, AttributesId::NONE);
-            // Custom resources are stored as JSON; built-in kinds as protobuf, which stays closed.
+            // Custom resources are stored as JSON and read; built-in kinds are protobuf, which is not decoded.
             if id.is_some()
                 && kv.value.starts_with("ey")
                 && let Some(value) = decode(&kv.value)

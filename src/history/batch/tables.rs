@@ -1,4 +1,4 @@
-//! The tables that rows point into, and where the names of a block go when another absorbs it.
+//! The tables that rows refer to, and the mapping of a block's ids into the tables of a history.
 
 use super::super::client::Process;
 use super::super::ids::*;
@@ -8,18 +8,18 @@ use super::super::operation::AuditId;
 use super::super::resource::{self, Key, Resource};
 use super::super::scope::{Attributes, Scope};
 
-/// The tables that rows point into.
+/// The tables that rows refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// Names.
     pub names: Interner,
     /// Resources.
     pub resources: Table<Resource>,
-    /// Keys. The resource is [`ResourceId::NONE`] where only the request, on another line, says it.
+    /// Keys. The resource is [`ResourceId::NONE`] if only the request, on another line, has it.
     pub keys: Table<Key>,
     /// Scopes.
     pub scopes: Table<Scope>,
-    /// What selectors see.
+    /// Attributes of versions.
     pub attributes: Table<Attributes>,
     /// Parts of declared fields.
     pub parts: Parts,
@@ -28,7 +28,7 @@ pub struct Tables {
     recent: Recent,
 }
 
-/// The names met last. A request names its object up to three times: in its reference, in its body, in its answer.
+/// The most recent names. A request names its object up to three times: in its reference, its body and its answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     group: Symbol,
@@ -39,40 +39,40 @@ struct Recent {
 }
 
 impl Tables {
-    /// A resource, cohabiting groups made one.
+    /// Interns a resource under its canonical group.
     pub fn resource(&mut self, group: &str, plural: &str) -> ResourceId {
         let group = self.names.again(&mut self.recent.group, resource::canonical_group(group, plural));
         let plural = self.names.again(&mut self.recent.plural, plural);
         ResourceId(self.resources.intern(Resource { group, plural }))
     }
 
-    /// A key.
+    /// Interns a key.
     pub fn key(&mut self, resource: ResourceId, namespace: &str, name: &str) -> KeyId {
         let (namespace, name) = (self.namespace(namespace), self.name(name));
         KeyId(self.keys.intern(Key { resource, namespace, name }))
     }
 
-    /// A namespace.
+    /// Interns a namespace.
     pub fn namespace(&mut self, text: &str) -> Symbol {
         self.names.again(&mut self.recent.namespace, text)
     }
 
-    /// The name of an object.
+    /// Interns the name of an object.
     pub fn name(&mut self, text: &str) -> Symbol {
         self.names.again(&mut self.recent.name, text)
     }
 
-    /// A uid, or none where it is empty.
+    /// Interns a uid; none for the empty text.
     pub fn uid(&mut self, text: &str) -> Symbol {
         if text.is_empty() { Symbol::NONE } else { self.names.again(&mut self.recent.uid, text) }
     }
 
-    /// A text, or none where it is empty.
+    /// Interns a text; none for the empty text.
     pub fn optional(&mut self, text: &str) -> Symbol {
         if text.is_empty() { Symbol::NONE } else { self.names.intern(text) }
     }
 
-    /// Takes in the tables of a block; returns where its ids went.
+    /// Interns the tables of a block; returns the new ids.
     pub fn absorb(&mut self, other: &Tables) -> Moved {
         let names = self.names.absorb(&other.names);
         let name = |s: Symbol| if s.is_some() { names[s.index()] } else { s };
@@ -145,7 +145,7 @@ impl Tables {
     }
 }
 
-/// Where the ids of a block went in the tables that absorbed it.
+/// The new ids of a block's rows.
 #[derive(Debug)]
 pub struct Moved {
     names: Vec<Symbol>,
@@ -156,32 +156,32 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// A name.
+    /// The new id of a name.
     pub fn name(&self, id: Symbol) -> Symbol {
         if id.is_some() { self.names[id.index()] } else { id }
     }
 
-    /// A key.
+    /// The new id of a key.
     pub fn key(&self, id: KeyId) -> KeyId {
         if id.is_some() { self.keys[id.index()] } else { id }
     }
 
-    /// A scope.
+    /// The new id of a scope.
     pub fn scope(&self, id: ScopeId) -> ScopeId {
         if id.is_some() { self.scopes[id.index()] } else { id }
     }
 
-    /// What selectors see.
+    /// The new id of attributes.
     pub fn attributes(&self, id: AttributesId) -> AttributesId {
         if id.is_some() { self.attributes[id.index()] } else { id }
     }
 
-    /// A process.
+    /// The new id of a process.
     pub fn process(&self, id: ProcessId) -> ProcessId {
         if id.is_some() { self.processes[id.index()] } else { id }
     }
 
-    /// An audit id.
+    /// The audit id with its text's new id.
     pub fn audit_id(&self, id: AuditId) -> AuditId {
         match id {
             AuditId::Text(symbol) => AuditId::Text(self.name(symbol)),

@@ -1,4 +1,4 @@
-//! The operations of an operation log: who asked what of which object when, and what came of it. No model yet.
+//! The calls of an operation log: process, function, object, argument, answer and outcome. The model is applied in a later stage.
 
 mod pairing;
 mod rows;
@@ -17,66 +17,66 @@ use crate::ingest::{Position, Time};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// What an operation log holds.
+/// The content of an operation log.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     /// The calls, in the order of their invocations in the log.
     pub calls: CallRows,
-    /// Their values.
+    /// The values in calls.
     pub values: Values,
-    /// The model that the log or the user names.
+    /// The model that the log or the caller names.
     pub model: Option<String>,
-    /// How often each function was called, in the order of their first call.
+    /// Number of calls of each function, in the order of their first call.
     pub functions: Vec<Function>,
-    /// Records about somebody else, such as Jepsen's nemesis.
+    /// Number of records that are no calls, such as those of Jepsen's nemesis.
     pub others: u64,
-    /// By how much the times of the log fall back at most where later lines have earlier times; 0: nowhere. Only what lines and
-    /// times agree about is then taken as order.
+    /// The most by which a later line has an earlier time, in the unit of the times; 0 if times never fall back. Otherwise two
+    /// events are ordered only if lines and times agree.
     pub falls_back: i64,
-    /// What may be missing, and from where on.
+    /// What may be missing, and from which rank.
     pub lost: Option<Lost>,
-    /// The keys of objects among those of the history.
+    /// The keys of objects in the history's table.
     pub keys: FxHashMap<ValueId, KeyId>,
 }
 
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Who asked.
+    /// The process that made it.
     pub process: IncarnationId,
-    /// What for.
+    /// The function.
     pub function: Symbol,
-    /// Of which object; none where there is only one.
+    /// The object; none if the log has only one.
     pub key: ValueId,
-    /// With which argument; none where the log has no such field.
+    /// The argument; none if the log has no such field.
     pub argument: ValueId,
-    /// What was answered; none where the log has no such field.
+    /// The answer; none if the log has no such field.
     pub answer: ValueId,
-    /// How it ended.
+    /// The outcome.
     pub ending: Ending,
-    /// When it was sent.
+    /// The moment of the invocation.
     pub invoke: Moment,
-    /// When the answer came; unknown where none came.
+    /// The moment of the return; unknown if there is none.
     pub ret: Moment,
 }
 
-/// A time with its place in the order, and in the log.
+/// A moment: time, rank in the order, and position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Place in the order of the log: only comparing it means something.
+    /// Rank in the order of the log. Only comparisons of ranks are meaningful.
     pub rank: i64,
     /// The time as it was recorded.
     pub time: Time,
-    /// Where it stands.
+    /// Position in the log.
     pub position: Position,
 }
 
-/// How often a function was called.
+/// Number of calls of one function, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// Its name.
     pub name: Symbol,
-    /// Calls that were answered.
+    /// Calls that succeeded.
     pub ok: u64,
     /// Calls that were answered "no".
     pub refused: u64,
@@ -88,22 +88,22 @@ pub struct Function {
     pub nothing: u64,
 }
 
-/// Something that the log does not tell.
+/// A gap in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The rank of the first event that may stand behind what is missing: everything below is complete.
+    /// The rank of the first event that may follow the gap. Everything below it is complete.
     pub from: i64,
-    /// Why, as part of a sentence.
+    /// The reason, as part of a sentence.
     pub why: String,
 }
 
 impl Calls {
-    /// Whether this is no operation log.
+    /// Whether there are no calls, as in a history of another nature.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Notes that something is missing from a rank on.
+    /// Records a gap from a rank on.
     pub fn lose(&mut self, from: i64, why: impl FnOnce() -> String) {
         match &mut self.lost {
             Some(lost) => lost.from = lost.from.min(from),
@@ -111,7 +111,7 @@ impl Calls {
         }
     }
 
-    /// The call in words: ``read` answered 3``.
+    /// The call in a report: ``read` answered 3``.
     pub fn words(&self, call: &Call, function: &str) -> String {
         let value = |id: ValueId| self.values.brief(id, 60);
         let known = |id: ValueId| id.is_some() && !self.values.is_nil(id);

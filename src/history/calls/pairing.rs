@@ -1,4 +1,7 @@
-//! Events to calls: each return with its invocation, and an order that neither lines nor times contradict.
+//! Pairs events into calls: each return with its invocation. Ranks the events so that lines and times both agree with the order.
+//!
+//! A log that is ambiguous is reported, and what it may hide is marked as lost, since a call without its return has an unknown
+//! outcome.
 
 use super::super::ids::{IncarnationId, Symbol, ValueId};
 use super::super::interner::Interner;
@@ -9,7 +12,7 @@ use crate::ingest::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use crate::ingest::{self, FileId, Position, Problem, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 
-/// What a worker collects of one block of an operation log.
+/// The events that one worker collects from a block of an operation log.
 #[derive(Debug, Default)]
 pub struct Batch {
     values: Values,
@@ -19,7 +22,7 @@ pub struct Batch {
     others: u64,
 }
 
-/// One event; process and function are texts of the values.
+/// One event. Process and function are texts of the values.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     line: u32,
@@ -55,31 +58,31 @@ impl ingest::Batch for Batch {
     }
 }
 
-/// Puts the calls of one log together.
+/// Pairs the events of one log.
 #[derive(Debug)]
 pub struct Pairing {
     file: FileId,
     path: String,
     calls: Calls,
-    /// The name of the clock, where the log has one.
+    /// The name of the clock, if the log has one.
     pub clock: Option<String>,
-    /// Names of processes, in the order in which they came; their places are the ids of their calls' incarnations.
+    /// Names of processes in order of appearance. The index of a name is the id of its calls' incarnation.
     pub processes: Vec<Symbol>,
     by_process: FxHashMap<Symbol, Process>,
-    /// Time of each event, in the order of the log; empty where none is known so far.
+    /// Time of each event, in the order of the log; empty until an event has a time.
     times: Vec<Time>,
     /// The line of each event.
     lines: Vec<u32>,
     style: Option<Style>,
-    /// What does not fit together.
+    /// Problems in the log, up to a limit.
     pub problems: Vec<Problem>,
-    /// How many there are.
+    /// Number of all problems.
     problem_count: u64,
-    /// Whether something was met that leaves nothing certain.
+    /// The first reason why nothing in the log is certain.
     confused: Option<String>,
 }
 
-/// What a log is made of.
+/// The kind of records in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Events,
@@ -90,12 +93,12 @@ enum Style {
 struct Process {
     id: IncarnationId,
     open: Option<u32>,
-    /// It began a second operation while one was open: which return belongs to which is not known.
+    /// Whether it began a second operation while one was open, so that returns cannot be assigned.
     tangled: bool,
 }
 
 impl Pairing {
-    /// For the log at a path, the only file of its history.
+    /// For the log at this path, which is the only file of its history.
     pub fn new(path: &str) -> Pairing {
         Pairing {
             file: FileId(0),
@@ -113,9 +116,9 @@ impl Pairing {
         }
     }
 
-    /// Takes in one block, whose first line has this number.
+    /// Adds one block, whose first line has the number `first_line`.
     pub fn merge(&mut self, names: &mut Interner, first_line: u32, mut batch: Batch) {
-        // Most logs are one block: its values are those of the log.
+        // Most logs are one block, whose values become those of the log without a copy.
         let first = self.calls.values.is_empty() && self.calls.values.texts.is_empty();
         let moved = match first {
             true => Vec::new(),
@@ -143,7 +146,7 @@ impl Pairing {
     }
 
     fn event(&mut self, names: &Interner, process: Symbol, function: Symbol, position: Position, row: &Row) {
-        // Whoever is called by a keyword and asked for nothing, such as a second nemesis, tells of itself.
+        // A process that is named by a keyword and only has `info` records, such as a second nemesis, makes no calls.
         if row.kind == Kind::Return(Ending::Unknown)
             && !self.by_process.contains_key(&process)
             && names.get(process).starts_with(':')
@@ -187,8 +190,10 @@ impl Pairing {
                 if let Some(before) = before {
                     state.tangled = true;
                     let line = self.calls.calls.get(before as usize).invoke.position.line;
-                    let found =
-                        format!("an invocation of process {} while that of line {line} is open", names.get(process));
+                    let found = format!(
+                        "an invocation of process {} while the operation of line {line} is open",
+                        names.get(process)
+                    );
                     self.problem(position, "the return of an operation before the next one", &found);
                     self.calls.lose(i64::MAX, || "a process did two things at once".to_owned());
                 }
@@ -196,11 +201,11 @@ impl Pairing {
             Kind::Return(ending) => match state.open.take() {
                 None if state.tangled => state.tangled = false,
                 None => {
-                    let found = format!("a return of process {}, which has none open", names.get(process));
+                    let found = format!("a return of process {}, which has no open operation", names.get(process));
                     self.problem(position, "an invocation before its return", &found);
                     self.confuse("it has a return whose invocation is missing");
                 }
-                // Whose return it is, is not known; the open ones stay open.
+                // The return cannot be assigned; the open operations stay open.
                 Some(_) if state.tangled => {}
                 Some(open) => {
                     let asked = self.calls.calls.get(open as usize);
@@ -209,7 +214,7 @@ impl Pairing {
                         let found = format!("the return of {}", names.get(function));
                         let expected = format!("the return of {} (line {line})", names.get(asked.function));
                         self.problem(position, &expected, &found);
-                        self.confuse("it has a return that is not of the operation that was open");
+                        self.confuse("it has a return of another function than the open operation");
                         return;
                     }
                     if asked.key.is_some() && row.key.is_some() && asked.key != row.key {
@@ -239,14 +244,14 @@ impl Pairing {
         }
     }
 
-    /// A return may repeat what was asked for. In Jepsen its value then is what happened, whatever was asked for; in other
-    /// recordings it is an answer: which of the two, nobody knows.
+    /// Compares the value of a return with the argument. In a Jepsen log the value states what happened, in other logs it is an
+    /// answer. If a write returns another value than its argument, the meaning is ambiguous.
     fn compare(&mut self, names: &Interner, asked: &Call, value: ValueId, position: Position) {
         const REPEATED: [&str; 7] = ["write", "cas", "put", "append", "enqueue", "add", "remove"];
         let values = &self.calls.values;
         let nothing = |id: ValueId| !id.is_some() || values.is_nil(id);
         let says_no_more = |id: ValueId| matches!(values.get(id), Value::Bool(_) | Value::Nil);
-        // The answer of one of many objects stands behind its key.
+        // In a log with keys the answer is the second part of a tuple.
         let key = |id| tuples::tuple(values, id).map(|(key, value, _)| (key, value));
         if let (Some((of, _)), Some((key, answer))) = (key(asked.argument), key(value))
             && of == key
@@ -268,7 +273,7 @@ impl Pairing {
         self.confuse("it has a return whose value is not that of its invocation");
     }
 
-    /// Either all calls name an object, or there is one.
+    /// Reports calls without a key if others have one.
     fn keys(&mut self) {
         let calls = &self.calls.calls;
         if !calls.iter().any(|call| call.key.is_some()) {
@@ -327,7 +332,7 @@ impl Pairing {
         self.confused.get_or_insert_with(|| why.to_owned());
     }
 
-    /// The log as calls. `unread` is the first line that could not be read, 0 for the end of the file.
+    /// The calls of the log. `unread` is the first line that could not be read, 0 for the end of the file.
     pub fn finish(mut self, names: &Interner, unread: Option<u32>) -> Finished {
         if self.style == Some(Style::Whole) {
             self.overlaps(names);
@@ -354,12 +359,12 @@ impl Pairing {
         Finished { calls, clock, processes, problems, problem_count }
     }
 
-    /// A process does one thing at a time.
+    /// Reports a process with two operations at once.
     fn overlaps(&mut self, names: &Interner) {
         let mut order: Vec<u32> = (0..self.calls.calls.len() as u32).collect();
         order.sort_by_key(|&at| {
             let call = self.calls.calls.get(at as usize);
-            // Nobody waited for what has no return.
+            // The process did not wait for an operation without return.
             let end = if call.ret.rank < i64::MAX { call.ret.rank } else { call.invoke.rank };
             (call.process, call.invoke.rank, end)
         });
@@ -378,10 +383,9 @@ impl Pairing {
         self.calls.calls.sort();
     }
 
-    /// The place of each event in the log is its rank, unless times fall back: then one event is before another only where both
-    /// the lines and the times say so. (Each event's rank is widened: an invocation's to the earliest time at or behind its
-    /// line, a return's to the latest at or in front of it. An event without time takes part as far as the events with times
-    /// around it say where it is.)
+    /// Ranks the events. The rank is the place in the log, unless times fall back. Then one event precedes another only if both
+    /// lines and times say so: the rank of an invocation becomes the earliest time at or after its line, that of a return the
+    /// latest time at or before its line. An event without a time is bounded by the events around it.
     fn order(&mut self, from: &mut Option<i64>) {
         let mut latest = i64::MIN;
         let mut falls_back = 0;
@@ -437,17 +441,17 @@ impl Pairing {
     }
 }
 
-/// A log that was put together.
+/// The result for one log.
 #[derive(Debug)]
 pub struct Finished {
     /// The calls.
     pub calls: Calls,
-    /// The name of the clock, where the log has one.
+    /// The name of the clock, if the log has one.
     pub clock: Option<String>,
     /// Names of processes by id.
     pub processes: Vec<Symbol>,
-    /// What does not fit together: the first of them.
+    /// The first problems.
     pub problems: Vec<Problem>,
-    /// How many there are.
+    /// Number of all problems.
     pub problem_count: u64,
 }

@@ -1,5 +1,5 @@
-//! The calls of a log, as they are kept: in rows of 44 bytes. What most logs have none of (times; places beyond four gigabytes;
-//! an order other than that of the lines) stands in columns that are there only where some call needs them.
+//! Storage of the calls of a log: rows of 44 bytes. Rare data (times, positions beyond 4 GiB, ranks other than line order) has
+//! columns of its own, which exist only if some call needs them.
 
 use super::super::ids::{IncarnationId, Symbol, ValueId};
 use super::super::rows::Rows;
@@ -7,19 +7,19 @@ use super::{Call, Moment};
 use crate::ingest::call::Ending;
 use crate::ingest::{FileId, Position, Time};
 
-/// Calls by number. They are handed out by value, so that nothing outside knows how they are kept.
+/// Calls by number. Accessors return values, so the layout stays private.
 #[derive(Clone, Debug, Default)]
 pub struct CallRows {
     rows: Rows<Row>,
-    /// Of invocation and return, as in the other columns, where any is known.
+    /// Times of invocation and return, if any is known.
     times: Option<Vec<[Time; 2]>>,
-    /// Where some have no room in the rows.
+    /// Ranks, if some do not fit into the rows.
     ranks: Option<Vec<[i64; 2]>>,
-    /// The same.
+    /// Positions, if some do not fit into the rows.
     positions: Option<Vec<[Position; 2]>>,
 }
 
-/// A call of a log without times.
+/// A call without the rare data.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     process: IncarnationId,
@@ -33,10 +33,10 @@ struct Row {
 
 const _: () = assert!(size_of::<Row>() == 44);
 
-/// A moment of a call.
+/// The moment of an invocation or a return.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The rank; in that of the invocation the ending stands above it.
+    /// The rank in the low [`RANK`] bits; in that of the invocation, the ending is above it.
     rank: u32,
     line: u32,
     offset: u32,
@@ -44,14 +44,14 @@ struct Place {
 
 /// Bits of a rank.
 const RANK: u32 = 30;
-/// Stands for the rank of what has none.
+/// The rank of a return that never came.
 const NEVER: u32 = (1 << RANK) - 1;
 
-/// Endings by the number that stands above the rank.
+/// Endings by their stored code.
 const ENDINGS: [Ending; 4] = [Ending::Ok, Ending::Refused, Ending::Fail, Ending::Unknown];
 
 impl Place {
-    /// The rank of a moment; `None`: it has no room.
+    /// The stored rank; `None` if it does not fit.
     fn rank(moment: &Moment) -> Option<u32> {
         match moment.rank {
             i64::MAX => Some(NEVER),
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// Where it stands; `None`: it has no room.
+    /// The stored offset; `None` if it does not fit.
     fn offset(moment: &Moment) -> Option<u32> {
         u32::try_from(moment.position.offset).ok().filter(|_| moment.position.file == FileId(0))
     }
@@ -96,12 +96,12 @@ impl Row {
 }
 
 impl CallRows {
-    /// How many there are.
+    /// Number of calls.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 0
     }
@@ -131,12 +131,12 @@ impl CallRows {
         call
     }
 
-    /// All of them, in order of their numbers.
+    /// All calls, by number.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Call> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Appends one.
+    /// Appends a call.
     pub fn push(&mut self, call: Call) {
         self.make_room(&call);
         self.rows.push(Row::of(&call));
@@ -151,7 +151,7 @@ impl CallRows {
         }
     }
 
-    /// Changes one.
+    /// Changes a call in place.
     pub(super) fn change(&mut self, index: usize, change: impl FnOnce(&mut Call)) {
         let mut call = self.get(index);
         change(&mut call);
@@ -168,7 +168,7 @@ impl CallRows {
         }
     }
 
-    /// Puts them into the order of their invocations.
+    /// Sorts the calls by their invocations.
     pub(super) fn sort(&mut self) {
         let key = |call: Call| (call.invoke.rank, call.invoke.position);
         if self.iter().map(key).is_sorted() {
@@ -180,7 +180,7 @@ impl CallRows {
         order.iter().for_each(|&at| self.push(before.get(at as usize)));
     }
 
-    /// Makes the columns that a call needs.
+    /// Adds the columns that a call needs.
     fn make_room(&mut self, call: &Call) {
         let moments = [&call.invoke, &call.ret];
         if self.times.is_none() && moments.iter().any(|moment| moment.time != Time::UNKNOWN) {
@@ -211,7 +211,7 @@ mod tests {
         let offsets = [0, 9, u64::from(u32::MAX), 1 << 32, u64::MAX];
         let mut drawn = Vec::new();
         for at in 0..400_usize {
-            // What needs more comes later and later.
+            // Values that need a column appear one kind after another.
             let one = |of: usize, later: usize| if at < later { 0 } else { of };
             let moment = |salt: usize| {
                 let rank = ranks[(at + salt) % if at < 100 { 3 } else { ranks.len() }];

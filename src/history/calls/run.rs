@@ -1,17 +1,17 @@
-//! Several logs of one run: Jepsen keeps the operations of a test as `history.edn`, as `history.txt` and in `jepsen.log`.
+//! Recognizes several logs of one run: Jepsen writes the operations of a test to `history.edn`, `history.txt` and `jepsen.log`.
 
 use super::super::store::History;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::path::Path;
 
-/// Whether two logs stand in one folder and tell the same of every process: what it asked, in its order, and what came of it.
-/// Times, and how the processes lie to each other, are not asked: loggers of several threads get ahead of one another.
+/// Whether two logs in one folder have the same calls of every process, in the same order and with the same outcome. Times and
+/// the interleaving of processes are ignored, since loggers of several threads overtake each other.
 pub fn same(one: &History, other: &History) -> bool {
     folder(one) == folder(other) && one.calls().calls.len() == other.calls().calls.len() && told(one) == told(other)
 }
 
-/// A number that is the same for all logs of one run, and seldom for others: thousands of logs may stand in one folder.
+/// A hash that is equal for all logs of one run and rarely equal otherwise, since a folder may hold thousands of logs.
 pub fn outline(history: &History) -> u64 {
     let of = |process, function, ending| {
         FxBuildHasher.hash_one((history.client_name(process), history.name(function), ending))

@@ -1,4 +1,4 @@
-//! Logs to calls: what belongs together, what does not fit, and what is certain after that.
+//! Pairing of operation logs: the calls, the problems, and the certain part.
 
 use super::super::load::load_each;
 use super::super::store::History;
@@ -18,7 +18,7 @@ fn log(text: &str) -> History {
     all.remove(0)
 }
 
-/// `PROCESS TYPE F VALUE` and perhaps a time, one event a line, as EDN.
+/// Writes `PROCESS TYPE F VALUE` and an optional time, one event per line, as EDN.
 fn events(lines: &[&str]) -> String {
     let line = |line: &&str| {
         let mut words = line.splitn(5, ' ');
@@ -30,7 +30,7 @@ fn events(lines: &[&str]) -> String {
     lines.iter().map(line).collect()
 }
 
-/// The calls in words, with their places in the order.
+/// The calls in words, with their ranks.
 fn calls(history: &History) -> Vec<String> {
     let words = |call: Call| {
         let ret = if call.ret.rank == i64::MAX { "\u{2026}".to_owned() } else { call.ret.rank.to_string() };
@@ -79,7 +79,7 @@ fn a_return_without_invocation_leaves_nothing_certain() {
     let history = log(&events(&["0 ok write 1", "1 invoke read nil", "1 ok read 2"]));
     assert_eq!(
         problems(&history),
-        ["1: expected an invocation before its return, found a return of process 0, which has none open"]
+        ["1: expected an invocation before its return, found a return of process 0, which has no open operation"]
     );
     assert_eq!((certain_below(&history), history.files[0].problems), (Some(i64::MIN), 1));
     assert_eq!(calls(&history).len(), 1);
@@ -106,10 +106,10 @@ fn a_process_that_does_two_things_at_once_gets_no_answers() {
     assert_eq!(
         problems(&history),
         [
-            "2: expected the return of an operation before the next one, found an invocation of process 0 while that of line 1 is open"
+            "2: expected the return of an operation before the next one, found an invocation of process 0 while the operation of line 1 is open"
         ]
     );
-    // What is known of the others stays known, yet the log is not whole.
+    // The other calls stay known, but the log counts as incomplete.
     assert_eq!(certain_below(&history), Some(i64::MAX));
 }
 
@@ -203,7 +203,7 @@ fn tuples_of_independent_keys_are_taken_apart() {
         calls(&history),
         ["process 0 `read` answered 1 0-1", "process 1 `cas [1 2]` was never answered 2-\u{2026}"]
     );
-    // Pairs of a compare-and-set, and pairs that are values, are no tuples.
+    // The pairs of a compare-and-set, and pairs that are values, are no tuples.
     for text in [
         events(&["0 invoke cas [1,2]", "0 ok cas [1,2]"]),
         events(&["0 invoke read nil", "0 ok read [7,1]", "1 invoke write [7,nil]"]),
@@ -211,7 +211,7 @@ fn tuples_of_independent_keys_are_taken_apart() {
     ] {
         assert!(keys(&log(&text)).is_empty(), "{text}");
     }
-    // A key may be a collection where reads are answered with it.
+    // A key may be a collection if reads repeat it in their answer.
     let read = |answer: &str| {
         log(&events(&["0 invoke write [[:a,1],5]", "1 invoke read [[:a,2],nil]", &format!("1 ok read {answer}")]))
     };
@@ -250,7 +250,7 @@ fn every_log_is_a_history_of_its_own_and_the_cluster_is_one() {
             .map(|f| format!("{} {}", f.path, f.format.or(f.ignored.as_deref()).unwrap_or_default()))
             .collect()
     };
-    // Files without evidence stand somewhere, and make no history.
+    // A file without evidence yields no history, but is reported with one.
     assert_eq!(
         all.iter().map(shape).collect::<Vec<_>>(),
         [vec!["a.edn edn", "notes.txt text of an unknown kind", "empty.log empty"], vec!["b.edn edn"]]
@@ -291,7 +291,7 @@ fn a_run_that_jepsen_kept_three_times_counts_once() {
         runs(&[("a/history.txt", text), ("a/jepsen.log", &log)]),
         ["a/history.txt jepsen-log, a/jepsen.log the same run as history.txt"]
     );
-    // Another folder is another run, and so is another answer.
+    // A log in another folder, or with another answer, is another run.
     assert_eq!(runs(&[("a/jepsen.log", &log), ("b/history.edn", &edn)]).len(), 2);
     let other = text.replace(":ok\t:write", ":info\t:write");
     assert_eq!(runs(&[("a/history.edn", &edn), ("a/history.txt", &other)]).len(), 2);
@@ -334,7 +334,7 @@ fn a_return_of_another_value_than_was_written_is_a_problem() {
         assert!(problems[0].ends_with(&format!("found {found}")), "{problems:?}");
         assert_eq!(certain_below(&history), Some(i64::MIN));
     }
-    // What is read, and what says no more than that something was done, is an answer.
+    // The result of a read is its answer; a value that only confirms success contradicts nothing.
     for (asked, answered) in [
         ("cas [7,[1,2]]", "cas [7,false]"),
         ("write [7,1]", "write [7,nil]"),

@@ -1,15 +1,15 @@
-//! Jepsen's `independent` histories: the value of every operation is a tuple of the object's key and its own value.
+//! Separates keys in Jepsen's `independent` histories, where each value is a tuple of the object's key and the operation's value.
 
 use super::super::ids::ValueId;
 use super::CallRows;
 use super::values::{Value, Values};
 use crate::ingest::call::Ending;
 
-/// Takes keys out of the values, if the log is of that kind.
+/// Moves keys out of the values if the log is of this kind.
 ///
-/// It is if every call has a tuple, and some call asks for a value that is not there yet (`[key nil]`, as a read does): else
-/// the pairs may be something of their own, such as the two values of a compare-and-set. A tag that calls them tuples decides
-/// without that. A key that is itself a collection is one where what was asked for by it was also answered with it.
+/// It is if every call has a tuple and either a tag says so, or some call asks for a missing value (`[key nil]`, as a read does).
+/// Otherwise the pairs may be values, such as those of a compare-and-set. A key that is a collection counts only if the reads'
+/// answers repeat their keys.
 pub(super) fn separate(calls: &mut CallRows, values: &mut Values) {
     let (mut certain, mut collections, mut confirmed, mut denied) = (false, false, false, false);
     for call in calls.iter() {
@@ -46,7 +46,7 @@ pub(super) fn separate(calls: &mut CallRows, values: &mut Values) {
     }
 }
 
-/// Key, value, and whether a tag says that it is a tuple.
+/// Key, value, and whether a tag marks it as a tuple.
 pub(super) fn tuple(values: &Values, id: ValueId) -> Option<(ValueId, ValueId, bool)> {
     if !id.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! The values of an operation log: each kept once.
+//! The values of an operation log, hash-consed: equal values are stored once.
 
 use super::super::ids::{Symbol, ValueId};
 use super::super::interner::Interner;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::hash::BuildHasher;
 
-/// Characters of a value that are looked at to show a part of it.
+/// Characters of a value that are rendered before its middle is cut out.
 const LONGEST: usize = 1 << 16;
 
-/// One value. Equal values have one [`ValueId`], however they were written: lists and vectors of equal elements are equal, sets
-/// and maps have no order.
+/// A value. Equal values have one [`ValueId`] regardless of notation: a list equals a vector with equal elements, and sets and
+/// maps have no order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
     /// `nil`, `null`.
@@ -22,7 +22,7 @@ pub enum Value {
     Bool(bool),
     /// An integer of 64 bits.
     Int(i64),
-    /// Any other number.
+    /// Any other number, as text.
     Number(Symbol),
     /// A text.
     Text(Symbol),
@@ -30,7 +30,7 @@ pub enum Value {
     Char(char),
     /// A keyword.
     Keyword(Symbol),
-    /// A symbol.
+    /// A symbol of EDN.
     Word(Symbol),
     /// A list or vector.
     Sequence(Box<[ValueId]>),
@@ -58,13 +58,13 @@ impl Values {
         self.rows.get(id.index()).unwrap_or(&NIL)
     }
 
-    /// How they are kept.
+    /// The storage, for a container.
     #[cfg(feature = "container")]
     pub(in super::super) fn rows(&self) -> &[Value] {
         &self.rows
     }
 
-    /// Values that were kept so. `None` where they cannot have been: a value is made of earlier ones and is there once.
+    /// Values from the storage of a container. `None` if it is not valid: a value must consist of earlier ones and occur once.
     #[cfg(feature = "container")]
     pub(in super::super) fn of_rows(rows: Vec<Value>, texts: Interner) -> Option<Values> {
         let mut table = HashTable::with_capacity(rows.len());
@@ -92,7 +92,7 @@ impl Values {
         Some(Values { rows, table, texts })
     }
 
-    /// How many there are.
+    /// Number of distinct values.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -118,7 +118,7 @@ impl Values {
         }
     }
 
-    /// Whether it is a value that says "nothing".
+    /// Whether it is `nil`. No value at all is not `nil`.
     pub fn is_nil(&self, id: ValueId) -> bool {
         id.is_some() && *self.get(id) == Value::Nil
     }
@@ -140,7 +140,7 @@ impl Values {
         }
     }
 
-    /// The id of a value that was read.
+    /// Interns a parsed value.
     pub fn take(&mut self, datum: &Datum<'_>) -> ValueId {
         let Some((whole, parts)) = datum.0.split_last() else { return ValueId::NONE };
         let mut open: Vec<ValueId> = Vec::new();
@@ -152,7 +152,7 @@ impl Values {
         self.intern(value)
     }
 
-    /// The value of a node, given those that stand before it.
+    /// The value of a node in postfix order; `open` is the stack of values before it.
     fn value(&mut self, node: &Node<'_>, open: &mut Vec<ValueId>) -> Value {
         let parts = |open: &mut Vec<ValueId>, count: u32| -> Box<[ValueId]> {
             open.split_off(open.len().saturating_sub(count as usize)).into()
@@ -176,7 +176,7 @@ impl Values {
         }
     }
 
-    /// Takes the values of another log in; the ids that they get here, by their ids there.
+    /// Interns the values of another log; returns their new ids by old id.
     pub fn absorb(&mut self, other: &Values) -> Vec<ValueId> {
         let texts: Vec<Symbol> = other.texts.iter().map(|text| self.texts.intern(text)).collect();
         let text = |symbol: Symbol| texts[symbol.index()];
@@ -199,8 +199,7 @@ impl Values {
         moved
     }
 
-    /// The value as EDN, with its middle left out where it is longer than so many characters: what was appended last stands at
-    /// the end.
+    /// The value as EDN. If it has more than `most` characters, its middle is cut out, since the end holds the latest elements.
     pub fn brief(&self, id: ValueId, most: usize) -> String {
         let whole = self.show(id, LONGEST);
         let length = whole.chars().count();
@@ -212,8 +211,7 @@ impl Values {
         format!("{head}\u{2026}{tail}")
     }
 
-    /// The value as EDN, cut off behind so many characters. What stands in it may be anything: for a terminal it has to be made
-    /// visible.
+    /// The value as EDN, cut after `most` characters. It may contain control characters, so escape it for a terminal.
     pub fn show(&self, id: ValueId, most: usize) -> String {
         enum Task {
             Value(ValueId),
@@ -222,7 +220,7 @@ impl Values {
         let mut shown = String::new();
         let mut tasks = vec![Task::Value(id)];
         while let Some(task) = tasks.pop() {
-            // A character has at most four bytes.
+            // A character has at most four bytes, so this many bytes suffice.
             if shown.len() / 4 > most {
                 break;
             }
@@ -273,7 +271,7 @@ impl Values {
             };
             shown.push_str(open);
             tasks.push(Task::Text(close));
-            // Long collections are cut off anyway.
+            // Elements beyond `most` would be cut anyway.
             for (at, part) in parts.iter().enumerate().take(most).rev() {
                 tasks.push(Task::Value(*part));
                 if at > 0 {

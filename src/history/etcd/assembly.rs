@@ -1,4 +1,7 @@
-//! The files of a member put together: the segments of its log, the facts of its store.
+//! Assembles the files of one etcd member: the segments of its write-ahead log, and the facts of its store.
+//!
+//! Segments are sorted by the numbers in their names. At the first flaw assembly stops, since entries after a gap have no known
+//! order.
 
 use super::member::{Log, LogEntry, Overwritten, Store};
 use super::member_row::{LogFact, LogRow, StoreFact, StoreRow};
@@ -8,12 +11,12 @@ use crate::ingest::FileId;
 #[derive(Debug)]
 pub(super) struct Segment {
     pub file: FileId,
-    /// Its place in the row of segments, and the first index that it holds, as its name says.
+    /// The segment's number and first index, from its file name.
     pub name: Option<(u64, u64)>,
     pub rows: Vec<LogRow>,
 }
 
-/// Something that is wrong with a segment.
+/// A flaw of a segment.
 pub(super) struct Flaw {
     pub file: FileId,
     pub expected: &'static str,
@@ -21,7 +24,7 @@ pub(super) struct Flaw {
 }
 
 impl Log {
-    /// Puts segments together. What stands behind a flaw in the middle is left out: entries are in order only together.
+    /// Assembles segments. Everything after a flaw is left out, since later entries have no known order.
     pub(super) fn of(mut segments: Vec<Segment>, flaws: &mut Vec<Flaw>) -> Option<Log> {
         segments.sort_by_key(|segment| (segment.name, segment.file));
         let mut log = Log::default();
@@ -42,13 +45,13 @@ type Broken = (&'static str, String);
 
 struct Assembly<'l> {
     log: &'l mut Log,
-    /// Indices through which snapshots were taken or received.
+    /// Indices of snapshots that were taken or received.
     snapshots: Vec<u64>,
-    /// The sum that the segment before ended with.
+    /// The checksum at the end of the previous segment.
     crc: u32,
-    /// The place of that segment.
+    /// The number of that segment.
     sequence: Option<u64>,
-    /// Whether the member is known.
+    /// Whether member and cluster are known.
     known: bool,
 }
 
@@ -57,10 +60,10 @@ impl Assembly<'_> {
         let first = self.sequence.is_none();
         if let Some((sequence, index)) = segment.name {
             if let Some(before) = self.sequence.filter(|before| before.checked_add(1) != Some(sequence)) {
-                return Err(("the segment behind the one before", format!("number {sequence} behind number {before}")));
+                return Err(("the next segment of the log", format!("segment {sequence} after segment {before}")));
             }
             if first {
-                // Segments in front of the last snapshots are removed; then the name says where this one begins.
+                // Segments before the last snapshots are deleted; then the name says where this one begins.
                 self.log.after = if sequence == 0 { 0 } else { index.saturating_sub(1) };
             }
             self.sequence = Some(sequence);
@@ -79,10 +82,7 @@ impl Assembly<'_> {
                 }
                 LogFact::Crc(crc) => {
                     if !first && crc != self.crc {
-                        return Err((
-                            "the segment behind the one before",
-                            "one that goes on from another one".to_owned(),
-                        ));
+                        return Err(("the next segment of the log", "a segment that continues another one".to_owned()));
                     }
                 }
                 LogFact::Commit(commit) => self.log.commit = self.log.commit.max(commit),
@@ -96,12 +96,12 @@ impl Assembly<'_> {
                     self.log.torn = torn;
                     ended = true;
                     if torn && !last {
-                        return Err(("a whole segment", "a record that is cut off".to_owned()));
+                        return Err(("a complete segment", "a truncated record".to_owned()));
                     }
                 }
             }
         }
-        // A damaged record, which is a problem of its file already.
+        // The damaged record is already a problem of its file.
         if ended { Ok(()) } else { Err(("the rest of a log", "a damaged record".to_owned())) }
     }
 
@@ -127,9 +127,9 @@ impl Assembly<'_> {
         if before.checked_add(1) != Some(entry.index)
             && !self.snapshots.iter().any(|at| at.checked_add(1) == Some(entry.index))
         {
-            let found = format!("entry {} behind entry {before}", entry.index);
-            // Where even the first one does not fit, the name of the segment was wrong.
-            return Err(("entries without a hole", found));
+            let found = format!("entry {} after entry {before}", entry.index);
+            // If the first entry of the log does not fit, the segment's name is wrong.
+            return Err(("the next entry of the log", found));
         }
         entries.push(entry);
         Ok(())
@@ -137,7 +137,7 @@ impl Assembly<'_> {
 }
 
 impl Store {
-    /// A store out of its facts.
+    /// A store from its facts.
     pub(super) fn of(rows: Vec<StoreRow>) -> Store {
         let mut store = Store::default();
         for row in rows {

@@ -1,4 +1,4 @@
-//! Records of one block to rows, with names of their own until blocks are put together.
+//! Turns the records of one block into rows. Names and spans are local to the block until [`Rows::append`] moves them.
 
 use super::member_row::{LogFact, LogRow, StoreFact, StoreRow};
 use super::operation::{Condition, Interval, Operation, Pair, Range, Request, Requests, Span, Step, StepResult, Txn};
@@ -10,21 +10,21 @@ use crate::history::Symbol;
 use crate::history::interner::Interner;
 use crate::ingest::{self, FileId, Format, Position, Record, Refused};
 
-/// Rows of one block of one file.
+/// The rows of one block of one file.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Which of the recordings that are read at once it belongs to.
+    /// Index of its recording, among those that are read together.
     pub recording: usize,
-    /// The file, as that recording counts.
+    /// The file, with its id in that recording.
     pub file: FileId,
     /// Its format.
     pub format: Option<Format>,
     pub rows: Rows,
-    /// Where the rows are those of the recording: how many operations stand in front of what is read.
+    /// If `rows` are those of the recording, the number of operations before this block.
     pub behind: Option<usize>,
 }
 
-/// Rows, whose names and spans are those of their own tables.
+/// Rows with names and spans of their own tables.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub texts: Interner,
@@ -40,30 +40,30 @@ pub(super) struct Rows {
     pub store: Vec<StoreRow>,
     pub unique_revisions: bool,
     pub creation_marks: CreationMarks,
-    /// The key that a request named last.
+    /// The key in the latest request, the likely next one.
     pub last_key: Symbol,
-    /// What reads showed.
+    /// The last key and value seen at each revision.
     pub sightings: Sightings,
-    /// A watch of which the request is not known yet: where it begins, and its first response.
+    /// A watch before its request was read: its position, and its first response.
     pub begun: Option<(Position, usize)>,
-    /// Pieces of watches that were written as they went.
+    /// Pieces of watches that were written while they ran.
     pub pieces: Vec<Piece>,
-    /// Whether what is read belongs to the last of them.
+    /// Whether the current line belongs to the last piece.
     pub in_piece: bool,
-    /// How many watches and responses stand in front of what is read.
+    /// Number of watches and responses before the current line.
     pub object: (usize, usize),
 }
 
-/// A piece of a watch that was written as it went.
+/// A piece of a watch that was written while it ran.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// Where it stands.
+    /// Position.
     pub position: Position,
-    /// The number of its watch, of those in its file.
+    /// The number of its watch in its file.
     pub number: u64,
-    /// The watch, in [`Rows::watches`], where this piece has the request.
+    /// The watch, in [`Rows::watches`], if this piece has the request.
     pub watch: Option<u32>,
-    /// Its responses.
+    /// The responses.
     pub responses: Span,
 }
 
@@ -73,7 +73,7 @@ impl Batch {
         Batch { recording, file, format: Some(format), ..Batch::default() }
     }
 
-    /// A batch of operations that are put behind others at once.
+    /// A batch that appends operations to the rows of the recording itself.
     pub fn behind(rows: Rows, recording: usize, file: FileId, format: Format) -> Batch {
         Batch { behind: Some(rows.operations.len()), rows, ..Batch::new(recording, file, format) }
     }
@@ -102,7 +102,7 @@ impl ingest::Batch for Batch {
     }
 }
 
-/// Where the rows of a batch go: its names in the tables of all, and how far spans move.
+/// The new ids of a batch's names, and the offsets of its spans.
 pub(super) struct Moved {
     texts: Vec<Symbol>,
     values: Vec<ValueId>,
@@ -110,7 +110,7 @@ pub(super) struct Moved {
     first_line: u32,
 }
 
-/// Lengths of the tables in front.
+/// Lengths of the tables before the batch was appended.
 #[derive(Clone, Copy, Default)]
 struct Base {
     conditions: u32,
@@ -122,7 +122,7 @@ struct Base {
 }
 
 impl Moved {
-    /// Gives the names and spans of a record of a log those of the tables that it goes to.
+    /// Moves the names and spans of a log record.
     fn log_row(&self, row: &mut LogRow) {
         row.position = self.position(row.position);
         if let LogFact::Entry { request, .. } = &mut row.fact {
@@ -130,7 +130,7 @@ impl Moved {
         }
     }
 
-    /// The same of a fact out of a store.
+    /// Moves the names and spans of a store's fact.
     fn store_row(&self, row: &mut StoreRow) {
         row.position = self.position(row.position);
         if let StoreFact::Revision(revision) = &mut row.fact {
@@ -201,7 +201,7 @@ impl Moved {
 }
 
 impl Rows {
-    /// Puts the rows of a batch behind these. Rows of members stay in the batch, with the names of these tables.
+    /// Appends the rows of a batch. Rows of members stay in the batch, with the names of these tables.
     pub fn append(&mut self, first_line: u32, batch: &mut Rows) -> Moved {
         let base = Base {
             conditions: self.requests.conditions.len() as u32,

@@ -1,4 +1,4 @@
-//! Batches to a recording: files put together by client and by member.
+//! Builds a recording from batches: groups files by client and by member, then reports flaws that no file shows alone.
 
 use super::assembly::{Flaw, Segment};
 use super::batch::{Batch, Piece, Rows};
@@ -13,10 +13,10 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Puts one recording together.
+/// Builds one recording.
 pub(super) struct Builder {
     rows: Rows,
-    /// Batches that are not merged yet.
+    /// Number of batches that are not merged yet.
     begun: usize,
     /// Rows of members by file.
     segments: Vec<Segment>,
@@ -24,18 +24,18 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Nothing yet.
+    /// An empty builder.
     pub fn new() -> Builder {
         Builder { rows: Rows::default(), begun: 0, segments: Vec::new(), stores: Vec::new() }
     }
 
-    /// Begins a batch. The rows are lent to it where it may have them and no other one is under way: it is merged first.
+    /// Begins a batch. If it may append directly and no other batch is open, it borrows the rows and is merged first.
     pub fn begin(&mut self, may_borrow: bool) -> Option<Rows> {
         self.begun += 1;
         (may_borrow && self.begun == 1).then(|| std::mem::take(&mut self.rows))
     }
 
-    /// Takes a batch, of which the first line has a number.
+    /// Merges a batch; its first line has the number `first_line`.
     pub fn merge(&mut self, first_line: u32, mut batch: Batch) {
         self.begun -= 1;
         if let Some(behind) = batch.behind {
@@ -58,7 +58,7 @@ impl Builder {
         }
     }
 
-    /// The recording.
+    /// Finishes the recording.
     pub fn finish(
         self,
         name: String,
@@ -69,7 +69,7 @@ impl Builder {
         let Builder { mut rows, segments, stores, .. } = self;
         let orphans = rows.put_pieces_together();
         rows.values.name_texts();
-        // This file, which may hold an empty object, is more than a year younger than what events say that they create.
+        // The suite added traffic.json, which may hold an empty object, more than a year after the creation mark of events.
         let traffic = |file: &FileSummary| file.path.rsplit('/').next() == Some("traffic.json");
         if files.iter().any(traffic) {
             rows.creation_marks = CreationMarks::Written;
@@ -94,7 +94,7 @@ impl Builder {
         };
         recording.put_clients_in_order();
         for (position, number) in orphans {
-            let found = format!("a part of watch {number} without it");
+            let found = format!("a part of watch {number} without its request");
             recording.flaw(Some(position.file), position.line, "a watch with its request", found);
         }
         recording.put_members_together(segments, stores);
@@ -104,7 +104,7 @@ impl Builder {
 }
 
 impl Rows {
-    /// Gives each watch that was written as it went its pieces. Returns those that are nobody's.
+    /// Joins the pieces of each watch that was written while it ran. Returns pieces without a watch.
     fn put_pieces_together(&mut self) -> Vec<(Position, u64)> {
         let pieces = std::mem::take(&mut self.pieces);
         if pieces.is_empty() {
@@ -138,7 +138,7 @@ impl Recording {
         layout::place(&self.files[file.0 as usize].path, format.unwrap_or(Format::EtcdOperations))
     }
 
-    /// Name and directory of the member that a file is of.
+    /// Name and directory of the member that a file belongs to.
     fn member(&self, file: FileId) -> Option<(String, String)> {
         match self.place(file) {
             Place { owner: Owner::Member(name), root, .. } => Some((name, root)),
@@ -157,7 +157,7 @@ impl Recording {
         self.problems.push(Problem { file, path, line, expected: expected.to_owned(), found });
     }
 
-    /// Gives each directory its rows, in the order of the directories' numbers.
+    /// Assigns the rows to the directories of clients, in the order of their numbers.
     fn put_clients_in_order(&mut self) {
         let names: Vec<Option<String>> = (0..self.files.len() as u32)
             .map(|file| match self.place(FileId(file)).owner {
@@ -173,7 +173,7 @@ impl Recording {
             |name: &Option<String>| name.as_ref().and_then(|name| clients.get(name)).copied().unwrap_or(u32::MAX);
         let owners: Vec<u32> = names.iter().map(owner).collect();
         let of = |position: Position| owners.get(position.file.0 as usize).copied().unwrap_or(u32::MAX);
-        // They are most of a report, and mostly in order: they are looked at once.
+        // Operations are most of a report and mostly sorted, so one pass assigns them and checks the order.
         let place = |o: &Operation| (o.client, o.call, o.begun, o.position);
         let (mut in_order, mut begun, mut last) = (true, false, None);
         for operation in &mut self.operations {
@@ -204,7 +204,7 @@ impl Recording {
             .collect();
     }
 
-    /// What was begun and answered counts once.
+    /// Drops the recorded beginning of an operation if its answer was recorded too.
     fn leave_out_beginnings(&mut self) {
         let name = |operation: &Operation| (operation.client, operation.call, operation.stream);
         let answered: FxHashSet<_> = self.operations.iter().filter(|operation| !operation.begun).map(name).collect();
@@ -229,7 +229,7 @@ impl Recording {
         }
         for (file, store) in stores {
             let Some(name) = self.member(file) else { continue };
-            // Stores that a leader sent, and those that a defragmentation was writing, stand beside the member's own.
+            // Stores sent by a leader, and those that a defragmentation was writing, are in the same folder as the member's own.
             let mut names = self.file_name(file).rsplit('/');
             let (name_of_file, folder) = (names.next(), names.next());
             if folder == Some("snap") && name_of_file != Some("db") {
@@ -254,14 +254,14 @@ impl Recording {
             names.into_iter().zip(members.into_values()).map(|(name, member)| Member { name, ..member }).collect();
     }
 
-    /// A file that etcd keeps and does not use.
+    /// Ignores a file that etcd keeps but does not use.
     fn set_aside(&mut self, file: FileId) {
         let summary = &mut self.files[file.0 as usize];
         summary.format = None;
-        summary.ignored = Some("a copy that etcd keeps beside".to_owned());
+        summary.ignored = Some("a copy that etcd keeps but does not use".to_owned());
     }
 
-    /// What no file shows by itself.
+    /// Reports flaws that no single file shows.
     fn look_for_flaws(&mut self) {
         self.leave_out_copies();
         self.look_for_empty_files();
@@ -275,7 +275,7 @@ impl Recording {
         self.look_for_strangers();
     }
 
-    /// The suite writes no empty files: what was in them is lost.
+    /// Reports empty files. The suite writes none, so their content was lost.
     fn look_for_empty_files(&mut self) {
         let empty: Vec<FileId> = (0..self.files.len() as u32)
             .map(FileId)
@@ -291,11 +291,11 @@ impl Recording {
             .collect();
         for file in empty {
             let found = self.files[file.0 as usize].ignored.clone().unwrap_or_default();
-            self.flaw(Some(file), 0, "what a client of etcd recorded", found);
+            self.flaw(Some(file), 0, "the record of an etcd client", found);
         }
     }
 
-    /// Members of another cluster are no evidence. Which cluster it is, the members that answered tell; where none did, no one knows.
+    /// Drops members of another cluster. The members that answered clients determine the cluster; if none did, no log is used.
     fn look_for_strangers(&mut self) {
         let logs: Vec<(usize, u64, u64, FileId)> = (0..)
             .zip(&self.members)
@@ -312,7 +312,7 @@ impl Recording {
         let mut strangers: Vec<usize> = Vec::new();
         for (n, &(at, node, other, file)) in logs.iter().enumerate() {
             if other != cluster {
-                let found = format!("a member of cluster {other:x} beside one of cluster {cluster:x}");
+                let found = format!("a member of cluster {other:x} among members of cluster {cluster:x}");
                 self.flaw(Some(file), 0, "members of one cluster", found);
                 strangers.push(at);
             } else if logs[..n].iter().any(|(_, before, ..)| *before == node) {
@@ -336,21 +336,20 @@ impl Recording {
     }
 }
 
-/// Numbers in order, other names behind them.
+/// Sort key: clients by number, other names after them.
 fn client_order(name: &str) -> (u64, &str) {
     let number = name.strip_prefix("client-").and_then(|number| number.parse().ok());
     (number.unwrap_or(u64::MAX), name)
 }
 
-/// The rows with a mark, in rows that stand in the order of marks.
+/// The range of rows with a mark, in rows sorted by mark.
 pub(super) fn stretch<T>(rows: &[T], mark: impl Fn(&T) -> u32, wanted: u32) -> Range<u32> {
     let start = rows.partition_point(|row| mark(row) < wanted);
     let end = rows.partition_point(|row| mark(row) <= wanted);
     start as u32..end as u32
 }
 
-/// The number of a segment and the index that it begins with; `None`: etcd would not read the file as one. A file that was given
-/// another name is a segment without a place.
+/// Number and first index of a segment. `None` if etcd would not read the file as one, `Some(None)` for a renamed file.
 fn segment_name(path: &str) -> Option<Option<(u64, u64)>> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some(stem) = name.strip_suffix(".wal") else {

@@ -1,4 +1,4 @@
-//! A recording as a history: clients, keys, members and the clock get the identifiers that findings name them by.
+//! Turns a recording into a history: assigns ids to clients, keys, members and the clock, so that findings can name them.
 
 use super::cluster::{CLOCK, Cluster};
 use super::operation::{Request, Requests, Step};
@@ -60,7 +60,7 @@ fn servers(history: &mut History, recording: &Recording) -> FxHashMap<u64, Serve
 
 fn keys(history: &mut History, recording: &Recording) -> FxHashMap<Symbol, KeyId> {
     let mut keys = FxHashMap::default();
-    // Most are named again and again.
+    // Most keys occur many times.
     let mut known = vec![false; recording.texts.len()];
     let resource = Resource { group: history.names.intern(""), plural: history.names.intern("key") };
     history.resources.push(resource);

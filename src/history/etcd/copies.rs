@@ -1,4 +1,4 @@
-//! Records that stand twice. Evidence that counts twice would contradict itself: copies are left out, and said to be there.
+//! Drops records that occur twice, and reports them. A write that counts twice would contradict itself.
 
 use super::builder::stretch;
 use super::operation::{Operation, Request, StepResult};
@@ -9,13 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 impl Recording {
-    /// Leaves out copies of clients, then copies of single operations.
+    /// Drops copies of clients, then copies of single operations.
     pub(super) fn leave_out_copies(&mut self) {
         self.leave_out_clients();
         self.leave_out_operations();
     }
 
-    /// A copy of a client's directory.
+    /// Drops clients whose directory is a copy of another one.
     fn leave_out_clients(&mut self) {
         let mut first: BTreeMap<(Time, i64), Vec<u32>> = BTreeMap::new();
         let mut copies: Vec<(u32, u32)> = Vec::new();
@@ -49,7 +49,8 @@ impl Recording {
         }
     }
 
-    /// A record that stands twice, in one file or in those of two clients. Reads are left: they say the same once more.
+    /// Drops operations that occur twice, in one file or in those of two clients. Reads stay, since a repeated read contradicts
+    /// nothing.
     fn leave_out_operations(&mut self) {
         let mut first: FxHashMap<(Time, i64), u32> = FxHashMap::default();
         let mut copies: Vec<(u32, u32)> = Vec::new();
@@ -80,8 +81,8 @@ impl Recording {
         self.count_rows_of_clients();
     }
 
-    /// Whether two operations of one time are one that was written twice. One client does one thing at a time, so two that took time are
-    /// not both its own; of two clients only a write tells, which has a revision of its own.
+    /// Whether two operations with one start time are two records of one operation. A client runs one operation at a time, so two
+    /// that took time cannot both be its own. Between two clients only a write decides, since its revision is unique.
     fn is_same_record(&self, a: &Operation, b: &Operation) -> bool {
         let mark = |o: &Operation| (o.returned, o.revision, o.outcome, o.failure, o.error, o.member, o.begun);
         let tells = match a.client == b.client {
@@ -99,8 +100,8 @@ impl Recording {
             && found.iter().zip(again).all(same)
     }
 
-    /// Whether two clients did the same things at the same times. A recorder with a coarse clock may let two short reads look
-    /// alike; a write has a revision of its own.
+    /// Whether two clients ran the same operations at the same times. With a coarse clock two short reads may look alike, so a
+    /// write or more than two operations must match.
     fn is_copy(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.operations_of(&self.clients[a as usize]), self.operations_of(&self.clients[b as usize]));
         let mark = |o: &Operation| (o.call, o.returned, o.stream, o.revision, o.outcome, o.failure, o.results.len);

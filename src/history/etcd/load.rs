@@ -1,4 +1,4 @@
-//! Files to recordings.
+//! Reads files of etcd clusters into recordings.
 
 use super::batch::Batch;
 use super::builder::Builder;
@@ -11,10 +11,9 @@ fn locked(builder: &Mutex<Builder>) -> MutexGuard<'_, Builder> {
     builder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads reports, all at once, so that small ones keep every thread busy and an archive of many is read in one
-/// pass.
+/// Reads all reports together, so that small ones keep every thread busy and an archive of many is read in one pass.
 pub fn load(mut reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn Progress) -> Vec<Recording> {
-    // All files in the order in which they were given, which is that of archives too, and where each belongs.
+    // All files in the given order, which is that of archives too, with the recording of each.
     let mut given: Vec<(usize, FileId, InputFile)> = Vec::new();
     for (at, report) in reports.iter_mut().enumerate() {
         for (n, file) in report.files.iter_mut().enumerate() {
@@ -33,7 +32,8 @@ pub fn load(mut reports: Vec<EtcdReport>, options: &ReadOptions, progress: &dyn 
         progress,
         |file, format| {
             let (recording, local) = places[file.id.0 as usize];
-            // One thread reads in order: it puts rows where they stay. Several put them together afterwards, to the same.
+            // A single thread reads in order and appends directly. Several threads build batches and merge them, with the same
+            // result.
             let alone = options.threads == 1 && format == Format::EtcdOperations;
             match locked(&builders[recording]).begin(alone) {
                 Some(rows) => Batch::behind(rows, recording, local, format),

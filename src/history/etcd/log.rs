@@ -1,4 +1,4 @@
-//! Records of members to rows.
+//! Turns records of members' logs and stores into rows.
 
 use super::batch::Rows;
 use super::member::{Lease, Note, StoredRevision};
@@ -9,7 +9,7 @@ use crate::history::Symbol;
 use crate::ingest::etcd::{backend, request as logged, wal};
 use crate::ingest::{Found, Position, Refused};
 
-/// What a proposal means beside the keys.
+/// The meaning of a proposal beside its changes of keys.
 fn noted(request: &logged::Request<'_>) -> Option<Note> {
     match request {
         logged::Request::Restriction => Some(Note::Restriction),
@@ -21,7 +21,7 @@ fn noted(request: &logged::Request<'_>) -> Option<Note> {
 }
 
 impl Rows {
-    /// Takes a record of a log.
+    /// Adds a record of a log.
     pub fn log(&mut self, position: Position, part: &wal::Part<'_>) -> Result<(), Refused> {
         let mut unreadable = None;
         let fact = match part {
@@ -48,7 +48,7 @@ impl Rows {
         unreadable.map_or(Ok(()), Err)
     }
 
-    /// Takes a fact out of a store.
+    /// Adds a fact of a store.
     pub fn store(&mut self, position: Position, part: &backend::Part<'_>) {
         let fact = match *part {
             backend::Part::Revision(revision) => StoreFact::Revision(StoredRevision {
@@ -81,7 +81,7 @@ impl Rows {
         Interval { key: self.key(keys.key), end }
     }
 
-    /// Puts and deletes are transactions of one step, as reports of clients have them.
+    /// Puts and deletes become transactions of one step, as in reports of clients.
     fn proposal(&mut self, request: &logged::Request<'_>) -> Request {
         match request {
             logged::Request::Put(put) => self.single(logged::Step::Put(*put)),
@@ -128,7 +128,7 @@ impl Rows {
         Condition { keys: self.keys(&compare.keys), target, relation, number: compare.number, value }
     }
 
-    /// Steps inside a transaction inside a step come in front of those around them, so that each list is in one piece.
+    /// Adds the steps of a transaction. Steps of an inner transaction come first, so that each list is contiguous.
     fn logged_steps(&mut self, steps: &[logged::Step<'_>]) -> Span {
         let done: Vec<Step> = steps
             .iter()

@@ -1,4 +1,4 @@
-//! Records of clients to rows.
+//! Turns records of clients into rows.
 
 use super::batch::{Piece, Rows};
 use super::operation::{
@@ -12,10 +12,10 @@ use crate::history::Symbol;
 use crate::ingest::etcd::{HIGHEST_REVISION, operation as recorded, watch};
 use crate::ingest::{Found, Position, Refused, Time};
 
-/// Which client rows belong to is known of their file as a whole.
+/// Placeholder until the whole file's client is known.
 const NO_CLIENT: u32 = u32::MAX;
 
-/// What so few operations show is not worth remembering.
+/// Below this number of operations the cache of sightings costs more than it saves.
 const FEW: usize = 4_096;
 
 fn refused<T>(expected: &str, found: impl Into<Found>) -> Result<T, Refused> {
@@ -23,7 +23,7 @@ fn refused<T>(expected: &str, found: impl Into<Found>) -> Result<T, Refused> {
 }
 
 impl Rows {
-    /// Takes an operation of a client.
+    /// Adds an operation of a client.
     pub fn operation(&mut self, position: Position, o: &recorded::Operation<'_>) -> Result<(), Refused> {
         let outcome = if o.begun { Outcome::Unknown } else { Outcome::of(&o.answer) };
         if o.call < 0 {
@@ -40,10 +40,10 @@ impl Rows {
         let kind = &*o.request.kind;
         match kind {
             "range" if answered && range.is_none() => {
-                return refused("a range's answer", "a range answered without one");
+                return refused("the answer to a range", "an answer without it");
             }
             "txn" if answered && txn.is_none() => {
-                return refused("a transaction's answer", "a transaction answered without one");
+                return refused("the answer to a transaction", "an answer without it");
             }
             "range" | "txn" | "leaseGrant" | "leaseRevoke"
                 if answered && !(1..=HIGHEST_REVISION).contains(&o.answer.revision) =>
@@ -71,7 +71,7 @@ impl Rows {
             call: Time(o.call),
             returned: match outcome {
                 Outcome::Unknown | Outcome::Refused => Time::UNKNOWN,
-                // Answers that are errors were invented returns in old reports only where the operation failed.
+                // Old reports invent a return for failed operations only.
                 _ if o.returned < o.call => Time::UNKNOWN,
                 _ => Time(o.returned),
             },
@@ -87,7 +87,7 @@ impl Rows {
         Ok(())
     }
 
-    /// A request, of which the answer told a revision, or 0.
+    /// A request. `at` is the revision in its answer, or 0.
     fn request(&mut self, request: &recorded::Request<'_>, at: i64) -> Result<Request, Refused> {
         let missing = || Refused {
             expected: "a request with its content".to_owned(),
@@ -119,7 +119,7 @@ impl Rows {
     fn range(&mut self, range: &recorded::Range<'_>) -> Range {
         let keys = self.interval(&range.start, &range.end);
         let recorded::Range { limit, revision, keys_only, count_only, serializable, sorted, .. } = *range;
-        // Recorders that tell more of a read than the suite does did not always tell its order.
+        // Recorders with more details of a read than the suite did not always record its order.
         let sorted = sorted.unwrap_or(count_only.is_some());
         Range { keys, limit, revision, keys_only, count_only: count_only == Some(true), serializable, sorted }
     }
@@ -129,7 +129,7 @@ impl Rows {
         Interval { key: self.asked_key(key), end }
     }
 
-    /// A key of a request: mostly all of its parts are about one.
+    /// A key in a request, likely the same as in its other parts.
     fn asked_key(&mut self, key: &str) -> Symbol {
         self.texts.again(&mut self.last_key, key)
     }
@@ -196,7 +196,7 @@ impl Rows {
         Span::since(start, &self.results)
     }
 
-    /// A key and its value, likely what was last seen at a revision; 0: at none.
+    /// A key and its value, likely the last ones seen at revision `at`; 0 for none.
     fn seen(&mut self, key: &str, value: &recorded::Value<'_>, at: i64) -> (Symbol, ValueId) {
         let is_this = |(symbol, id): &(Symbol, ValueId)| {
             symbol.index() < self.texts.len()
@@ -213,7 +213,7 @@ impl Rows {
         seen
     }
 
-    /// Takes a part of a watch.
+    /// Adds a part of a watch.
     pub fn watch(&mut self, position: Position, part: &watch::Part<'_>) -> Result<(), Refused> {
         match part {
             watch::Part::Begin => {
@@ -223,7 +223,7 @@ impl Rows {
                 Ok(())
             }
             watch::Part::Number(number) => {
-                // Fields come in any order: what came before in this object is part of the piece.
+                // Fields come in any order, so earlier rows of this object belong to the piece.
                 let (watches, responses) = self.object;
                 let watch = (self.watches.len() > watches).then_some(watches as u32);
                 if let Some(watch) = self.watches.get_mut(watches) {
@@ -236,7 +236,7 @@ impl Rows {
             }
             watch::Part::Request(request) => {
                 let Some((position, first)) = self.begun.take() else {
-                    return refused("one request a watch", "a second one");
+                    return refused("one request per watch", "a second request");
                 };
                 let mut responses = Span::since(first, &self.responses);
                 if let Some(piece) = self.pieces.last_mut().filter(|_| self.in_piece) {
@@ -244,7 +244,8 @@ impl Rows {
                     responses.len = 0;
                 }
                 let end = if request.end.is_empty() { Symbol::NONE } else { self.texts.intern(&request.end) };
-                // The suite leaves no field of a request out, and got this one with etcd's commit 9aad6700d.
+                // The suite always writes all fields of a request, and added this one in the same commit as creation marks (etcd
+                // 9aad6700d).
                 if request.previous.is_some() {
                     self.creation_marks = self.creation_marks.max(CreationMarks::Likely);
                 }
@@ -317,7 +318,7 @@ impl Rows {
         self.responses.push(Response {
             line: position.line,
             offset: position.offset,
-            // The suite does not write a zero, and receives nothing in the very moment in which it begins.
+            // The suite omits a zero, and no response arrives at the instant at which it begins.
             time: response.time.filter(|time| *time > 0).map_or(Time::UNKNOWN, Time),
             revision: response.revision,
             progress: response.progress,
@@ -328,7 +329,7 @@ impl Rows {
             piece.responses.len += 1;
             return Ok(());
         }
-        // Until the request is known, responses wait for it.
+        // Responses wait until the request is known.
         if let (None, Some(watch)) = (self.begun, self.watches.last_mut()) {
             watch.responses.len += 1;
         }
@@ -336,7 +337,7 @@ impl Rows {
     }
 }
 
-/// Hexadecimal digits, or the number that two months of reports have.
+/// The member's number, in hexadecimal. Reports of two months have a decimal number instead.
 fn member(answer: &recorded::Answer<'_>) -> u64 {
     if answer.member.is_empty() { answer.member_number } else { u64::from_str_radix(&answer.member, 16).unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! What a member logged and stored.
+//! The log and the store of an etcd member.
 
 use super::operation::Request;
 use super::value::ValueId;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A member.
 #[derive(Clone, Debug, Default)]
 pub struct Member {
-    /// Its name: that of its directory.
+    /// The name of its directory.
     pub name: String,
     /// Its write-ahead log.
     pub log: Option<Log>,
@@ -17,89 +17,89 @@ pub struct Member {
     pub store: Option<Store>,
 }
 
-/// A write-ahead log, put together from its segments.
+/// A write-ahead log, assembled from its segments.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// The member's number.
+    /// The member's id.
     pub node: u64,
-    /// Its cluster's number.
+    /// The id of its cluster.
     pub cluster: u64,
-    /// Entries by index. Where a snapshot was received instead, indices are left out.
+    /// Entries by index. Indices that a received snapshot replaced are missing.
     pub entries: Vec<LogEntry>,
-    /// What some entries mean beside the keys, by index.
+    /// Effects of entries beside changes of keys, by index.
     pub notes: Vec<(u64, Note)>,
-    /// Entries that another one took the place of although they were known to be committed, which raft excludes.
+    /// Entries that were replaced although they were known to be committed, which raft excludes.
     pub overwritten: Vec<Overwritten>,
-    /// The highest index that was known to be committed.
+    /// The highest index known to be committed.
     pub commit: u64,
-    /// The index behind which the log begins: 0 where it is whole.
+    /// The index after which the log begins; 0 for a complete log.
     pub after: u64,
-    /// Whether the last record was cut off when the member stopped.
+    /// Whether the last record was truncated when the member stopped.
     pub torn: bool,
-    /// Whether entries are missing in its middle or at its end, as problems of its files say.
+    /// Whether entries are missing, as the problems of its files say.
     pub broken: bool,
 }
 
 /// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Where it stands.
+    /// Position.
     pub position: Position,
     /// Index.
     pub index: u64,
     /// Term.
     pub term: u64,
-    /// What was proposed.
+    /// The proposal.
     pub request: Request,
 }
 
-/// What an entry means beside the keys.
+/// An effect of an entry beside changes of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// This member counts for majorities from here on.
+    /// This member votes from here on.
     Voter(u64),
-    /// This member counts no more, or not yet: it left, or it is a learner.
+    /// This member does not vote from here on: it left, or is a learner.
     NoVoter(u64),
-    /// Members changed in a way that is not known.
+    /// The membership changed in an unknown way.
     Members,
-    /// Requests behind it may be refused for reasons that the log does not show, or it may have changed keys itself.
+    /// Later requests may be refused for reasons outside the log, or the entry itself may have changed keys.
     Restriction,
 }
 
-/// An entry that was replaced.
+/// A replaced entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overwritten {
-    /// The one that was committed.
+    /// The committed entry.
     pub old: LogEntry,
-    /// The one in its place.
+    /// The entry that replaced it.
     pub new: LogEntry,
 }
 
 /// A store.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    /// Revisions in their order. Those of compacted history are left out, except the last one of each key that lives.
+    /// Revisions in order. Compacted ones are missing, except the last one of each live key.
     pub revisions: Vec<StoredRevision>,
-    /// Index of the last entry whose effect is in it; 0: not recorded.
+    /// Index of the last applied entry; 0: not recorded.
     pub consistent_index: u64,
     /// Term of that entry; 0: not recorded.
     pub term: u64,
-    /// A compaction was begun through this revision; 0: none.
+    /// Highest revision through which a compaction began; 0: none.
     pub compaction_begun: i64,
-    /// A compaction was done through this revision; 0: none.
+    /// Highest revision through which a compaction ended; 0: none.
     pub compaction_done: i64,
-    /// Leases that had not ended.
+    /// Live leases.
     pub leases: Vec<Lease>,
 }
 
 /// A revision of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRevision {
-    /// Where it stands.
+    /// Position.
     pub position: Position,
-    /// The transaction.
+    /// Revision of the transaction.
     pub main: i64,
-    /// The change within it, from 0.
+    /// Index of the change in the transaction, from 0.
     pub sub: i64,
     /// Whether the key was deleted.
     pub tombstone: bool,
@@ -120,8 +120,8 @@ pub struct StoredRevision {
 /// A lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Its number.
+    /// The id.
     pub id: i64,
-    /// Seconds.
+    /// Time to live in seconds.
     pub ttl: i64,
 }

@@ -1,4 +1,4 @@
-//! Rows of the files of members, before they are put together: records of a log, facts out of a store.
+//! Rows of members' files before assembly: records of a log, facts of a store.
 
 use super::member::{Lease, Note, StoredRevision};
 use super::operation::Request;
@@ -11,7 +11,7 @@ pub(super) struct LogRow {
     pub fact: LogFact,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LogFact {
     Metadata { node: u64, cluster: u64 },
@@ -22,14 +22,14 @@ pub(super) enum LogFact {
     End { crc: u32, torn: bool },
 }
 
-/// A fact out of a store.
+/// A fact of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreRow {
     pub position: Position,
     pub fact: StoreFact,
 }
 
-/// What is stored.
+/// The content of a fact.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StoreFact {
     Revision(StoredRevision),

@@ -1,8 +1,8 @@
-//! The recorded facts of one etcd cluster: what clients asked and were told, what its members logged and stored.
+//! The recorded facts of one etcd cluster: the requests and answers of clients, the logs and stores of members.
 //!
 //! A [`Recording`] is one report of etcd's robustness suite, or the data directories of a cluster. Keys, values and texts are
-//! interned; rows stand in the order of clients and of time. Nothing here is judged: rows that contradict each other stay as
-//! they are, and what cannot be a row is a problem of its file.
+//! interned; rows are in order of client and time. This stage decides nothing: contradicting rows stay, and unusable ones are
+//! problems of their file.
 
 mod assembly;
 mod batch;

@@ -1,4 +1,4 @@
-//! What was asked of etcd, by clients and in its log, and what clients were told.
+//! Requests to etcd, from clients and from logs, and the answers to clients.
 
 use super::outcome::Outcome;
 use super::value::ValueId;
@@ -6,38 +6,38 @@ use crate::history::Symbol;
 use crate::ingest::{Position, Time};
 use serde::{Deserialize, Serialize};
 
-/// Neighbours in a table.
+/// A contiguous range of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// The first one.
+    /// Index of the first row.
     pub start: u32,
-    /// How many.
+    /// Number of rows.
     pub len: u32,
 }
 
 impl Span {
-    /// Those of a table.
+    /// The rows in the table.
     pub fn of<T>(self, table: &[T]) -> &[T] {
         &table[self.start as usize..(self.start + self.len) as usize]
     }
 
-    /// What was added to a table since it had a length.
+    /// The rows that were added since the table had the length `start`.
     pub(super) fn since<T>(start: usize, table: &[T]) -> Span {
         Span { start: start as u32, len: (table.len() - start) as u32 }
     }
 
-    /// The same neighbours where they come behind so many others.
+    /// The same range after its table was appended to one of length `base`.
     pub(super) fn moved(self, base: u32) -> Span {
         Span { start: self.start + base, len: self.len }
     }
 }
 
-/// A key, or the keys from it to an end.
+/// A key, or a range of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Interval {
     /// First key.
     pub key: Symbol,
-    /// One behind the last key; none: only `key`; a zero byte: no end.
+    /// The key after the last one. None for a single key, a zero byte for no end.
     pub end: Symbol,
 }
 
@@ -46,18 +46,18 @@ pub struct Interval {
 pub enum Request {
     /// A read.
     Range(Range),
-    /// A transaction: puts and deletes of one step too.
+    /// A transaction. Single puts and deletes are transactions of one step.
     Txn(Txn),
-    /// A lease asked for.
+    /// A request for a lease.
     LeaseGrant {
-        /// Its number, which the answer told; 0 where there was none.
+        /// The id in the answer; 0 without one.
         lease: i64,
-        /// Seconds; 0: not recorded.
+        /// Time to live in seconds; 0: not recorded.
         ttl: i64,
     },
-    /// A lease ended.
+    /// A lease revoked.
     LeaseRevoke {
-        /// Its number.
+        /// The id.
         lease: i64,
     },
     /// A compaction.
@@ -67,26 +67,26 @@ pub enum Request {
     },
     /// A defragmentation.
     Defragment,
-    /// Something in a log that leaves the keys alone, or something that a client asked and no format tells: it may change keys.
+    /// An entry of a log that leaves keys alone, or a client's request that no format describes. The latter may change keys.
     Other,
 }
 
 /// A read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Range {
-    /// What is read.
+    /// The keys to read.
     pub keys: Interval,
-    /// At most so many; 0: all, or not recorded.
+    /// The limit; 0: none, or not recorded.
     pub limit: i64,
-    /// The revision that is read; 0: the latest, or not recorded.
+    /// The revision to read; 0: the latest, or not recorded.
     pub revision: i64,
-    /// Whether values were left out.
+    /// Whether values were omitted.
     pub keys_only: bool,
-    /// Whether only the number of keys was asked for.
+    /// Whether only the number of keys was requested.
     pub count_only: bool,
-    /// Whether the member's own state was enough, however old.
+    /// Whether the member may answer from its own state, however old.
     pub serializable: bool,
-    /// Whether keys may come in another order than their own: it was asked for, or may have been.
+    /// Whether keys may be in another order, requested or possibly requested.
     pub sorted: bool,
 }
 
@@ -95,28 +95,28 @@ pub struct Range {
 pub struct Txn {
     /// Conditions, in [`Requests::conditions`].
     pub conditions: Span,
-    /// What is done where all are true, in [`Requests::steps`].
+    /// Steps if all conditions hold, in [`Requests::steps`].
     pub success: Span,
-    /// What is done otherwise.
+    /// Steps otherwise.
     pub failure: Span,
 }
 
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Condition {
-    /// The keys that it is about.
+    /// The keys it is about.
     pub keys: Interval,
-    /// What is compared.
+    /// The compared attribute.
     pub target: Target,
-    /// How.
+    /// The comparison.
     pub relation: Relation,
-    /// The number it is compared with.
+    /// The number to compare with.
     pub number: i64,
-    /// The value it is compared with.
+    /// The value to compare with.
     pub value: ValueId,
 }
 
-/// What a condition compares.
+/// The attribute that a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// Number of changes in this life.
@@ -129,22 +129,22 @@ pub enum Target {
     Value,
     /// Lease.
     Lease,
-    /// Something newer.
+    /// An unknown attribute, from a newer etcd.
     Unknown,
 }
 
-/// How a condition compares.
+/// The comparison of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Relation {
     /// Equal.
     Equal,
-    /// Greater than what the request names.
+    /// Greater than the given number or value.
     Greater,
-    /// Less than that.
+    /// Less than the given number or value.
     Less,
     /// Not equal.
     NotEqual,
-    /// Something newer.
+    /// An unknown comparison, from a newer etcd.
     Unknown,
 }
 
@@ -159,22 +159,22 @@ pub enum Step {
         key: Symbol,
         /// Value.
         value: ValueId,
-        /// Lease, or 0. Reports of clients lose it in transactions.
+        /// Lease, or 0. Reports of clients omit it in transactions.
         lease: i64,
-        /// Whether the key keeps the value that it has.
+        /// Whether the key keeps its present value.
         keeps_value: bool,
-        /// Whether the key keeps the lease that it has.
+        /// Whether the key keeps its present lease.
         keeps_lease: bool,
     },
     /// A delete.
     Delete(Interval),
-    /// A transaction in the transaction.
+    /// A nested transaction.
     Txn(Txn),
-    /// Nothing, or something newer.
+    /// No step, or an unknown one from a newer etcd.
     Nothing,
 }
 
-/// The parts of requests.
+/// The parts of all requests.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     /// Conditions.
@@ -184,7 +184,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Whether two requests ask for the same.
+    /// Whether two requests are equal.
     pub fn same(&self, a: &Request, b: &Request) -> bool {
         match (a, b) {
             (Request::Txn(a), Request::Txn(b)) => self.same_txn(*a, *b),
@@ -211,27 +211,27 @@ impl Requests {
 /// An operation of a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Operation {
-    /// Where it stands.
+    /// Position.
     pub position: Position,
-    /// Its client, an index of [`super::Recording::clients`].
+    /// The client, an index of [`super::Recording::clients`].
     pub client: u32,
-    /// The lane that the suite put it in.
+    /// The lane that the suite assigned.
     pub stream: i64,
-    /// When it was sent.
+    /// Time of the request.
     pub call: Time,
-    /// When the answer arrived; unknown where there was none.
+    /// Time of the answer; unknown without one.
     pub returned: Time,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Revision of the store when it answered; 0: the answer has none.
+    /// Revision of the store in the answer; 0: none.
     pub revision: i64,
     /// The member that answered; 0: not recorded.
     pub member: u64,
-    /// Whether a condition of the transaction was false.
+    /// Whether a condition of the transaction did not hold.
     pub failure: bool,
-    /// One result a step, or that of the read.
+    /// One result per step, or that of the read.
     pub results: Span,
     /// The error's text.
     pub error: Symbol,
@@ -239,23 +239,23 @@ pub struct Operation {
     pub begun: bool,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepResult {
-    /// What was found, in [`super::Recording::pairs`].
+    /// The keys found, in [`super::Recording::pairs`].
     pub pairs: Span,
-    /// How many keys there are, beyond the limit too.
+    /// Number of keys, including those beyond the limit.
     pub count: i64,
-    /// How many keys were removed.
+    /// Number of deleted keys.
     pub deleted: i64,
 }
 
-/// A key as a read found it.
+/// A key in the result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
     /// Key.
     pub key: Symbol,
-    /// Value; the empty one where only keys were asked for.
+    /// Value; empty if only keys were requested.
     pub value: ValueId,
     /// Revision of its last change.
     pub revision: i64,

@@ -1,31 +1,31 @@
-//! What an error says about a request's effect.
+//! Derives the outcome of an operation from its error.
 
 use crate::ingest::etcd::operation::Answer;
 use serde::{Deserialize, Serialize};
 
-/// How an operation ended.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Answered.
+    /// A regular answer.
     Answered,
-    /// Answered that the revision asked for is compacted.
+    /// The answer that the requested revision is compacted.
     Compacted,
-    /// Answered that the revision asked for is in the future.
+    /// The answer that the requested revision is in the future.
     Future,
-    /// Refused: it had no effect and never will.
+    /// Refused: no effect, now or later.
     Refused,
-    /// Nobody knows: it may have had its effect, may still have it, or never. Reads have none.
+    /// Open: it may have had its effect, may still have it, or never will. A read has no effect.
     Unknown,
 }
 
 const COMPACTED: &str = "required revision has been compacted";
 const FUTURE: &str = "required revision is a future revision";
 
-/// What the texts of errors contain, in small letters, that are answered before a request is proposed, or instead of applying it.
+/// Substrings, in lower case, of errors that are returned before a request is proposed, or instead of applying it.
 ///
 /// Source: etcd `api/v3rpc/rpctypes/error.go` and the places that return them: `server/etcdserver/api/v3rpc/key.go` (checks of
-/// requests), `server/etcdserver/v3_server.go` (size, quota, users), `server/etcdserver/txn` (checks when applied, which leave the
-/// store alone), gRPC's "Unimplemented", and a connection that never came about.
+/// requests), `server/etcdserver/v3_server.go` (size, quota, users), `server/etcdserver/txn` (checks when applied, which leave
+/// the store alone), gRPC's "Unimplemented", and a connection that was never established.
 const REFUSALS: [&str; 32] = [
     "key is not provided",
     "value is provided",
@@ -61,7 +61,7 @@ const REFUSALS: [&str; 32] = [
     "error while dialing",
 ];
 
-/// Other texts that tell one error from another.
+/// Substrings of other errors, kept to distinguish them.
 const OTHERS: [&str; 14] = [
     "context deadline exceeded",
     "context canceled",
@@ -79,7 +79,7 @@ const OTHERS: [&str; 14] = [
     "code = internal",
 ];
 
-/// An error as it is kept: the known texts in it. What else it says, a proxy or a test may have written.
+/// The known substrings of an error. The rest of its text is dropped, since a proxy or a test may have written it.
 pub(super) fn known(error: &str) -> String {
     let error = error.to_ascii_lowercase();
     let texts = [COMPACTED, FUTURE].into_iter().chain(REFUSALS).chain(OTHERS);
@@ -88,7 +88,7 @@ pub(super) fn known(error: &str) -> String {
 }
 
 impl Outcome {
-    /// How an answer says that the operation ended.
+    /// The outcome that an answer states.
     pub(super) fn of(answer: &Answer<'_>) -> Outcome {
         match (&*answer.client_error, &*answer.error) {
             ("", "") => Outcome::Answered,

@@ -1,13 +1,13 @@
-//! What was last seen at each revision: reads show one revision again and again, to one client after the other, and looking at what
-//! was seen there takes less than finding a name among all.
+//! A cache of the last key and value seen at each revision. Many clients read one revision, and comparing with the last sighting
+//! is cheaper than a look-up among all names.
 
 use super::value::ValueId;
 use crate::history::Symbol;
 
-/// Revisions that are kept apart; others share their places.
+/// Slots; revisions that are equal modulo this number share one.
 const PLACES: usize = 1 << 18;
 
-/// A key and its value by revision.
+/// A key and its value by slot.
 #[derive(Debug, Default)]
 pub(super) struct Sightings(Vec<[u32; 2]>);
 
@@ -16,12 +16,12 @@ impl Sightings {
         revision.cast_unsigned() as usize % PLACES
     }
 
-    /// What was last seen at a revision, or at one that shares its place, if anything.
+    /// The last sighting in the slot of a revision. It may be of another revision, so compare it.
     pub fn last(&self, revision: i64) -> Option<(Symbol, ValueId)> {
         self.0.get(Sightings::place(revision)).map(|[key, value]| (Symbol(*key), ValueId(*value)))
     }
 
-    /// Keeps what was seen.
+    /// Stores a sighting.
     pub fn keep(&mut self, revision: i64, (key, value): (Symbol, ValueId)) {
         if self.0.is_empty() {
             self.0 = vec![[0; 2]; PLACES];

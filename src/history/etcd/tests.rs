@@ -1,4 +1,4 @@
-//! Whole recordings out of small reports.
+//! Whole recordings, built from small reports.
 
 use super::*;
 use crate::history::Symbol;
@@ -18,7 +18,7 @@ fn recording(files: &[File]) -> Recording {
     found.remove(0)
 }
 
-/// What is wrong with it, as `path: expected / found`.
+/// The problems of a recording, as `path: expected / found`.
 fn problems(recording: &Recording) -> Vec<String> {
     let shown = |p: &crate::ingest::Problem| format!("{}:{}: {} / {}", p.path, p.line, p.expected, p.found);
     recording.problems.iter().map(shown).collect()
@@ -73,7 +73,7 @@ fn requests_and_answers_become_rows() {
     assert_eq!((range.limit, range.revision, range.keys_only), (2, 7, true));
     let [result] = read.results.of(&report.results) else { panic!("{read:?}") };
     let [pair] = result.pairs.of(&report.pairs) else { panic!("{result:?}") };
-    // The value was put whole and found as its hash: it is one value.
+    // The put has the whole value and the read its hash: both are one value.
     assert_eq!((pair.key, pair.value, pair.revision, pair.version, result.count), (key, value, 5, 3, 4));
 }
 
@@ -176,11 +176,8 @@ fn answers_that_no_etcd_gives_are_problems() {
         ),
         (backwards, "an answer after its request / sent at 10 ns, answered at 9 ns"),
         (operation(-10, PUT, &done(7)), "a time since the suite began / a request sent at -10 ns"),
-        (
-            operation(10, PUT, r#""Txn":null,"Revision":7"#),
-            "a transaction's answer / a transaction answered without one",
-        ),
-        (operation(10, RANGE, r#""Revision":7"#), "a range's answer / a range answered without one"),
+        (operation(10, PUT, r#""Txn":null,"Revision":7"#), "the answer to a transaction / an answer without it"),
+        (operation(10, RANGE, r#""Revision":7"#), "the answer to a range / an answer without it"),
         (
             operation(10, r#""Type":"txn","Txn":null"#, &done(7)),
             "a request with its content / a request of type txn without it",
@@ -192,7 +189,7 @@ fn answers_that_no_etcd_gives_are_problems() {
         let found = the_problem(&[("r/client-1/operations.json", text.into_bytes())]);
         assert_eq!(found, format!("r/client-1/operations.json:1: {expected}"));
     }
-    // A failed operation of an old report has an invented return.
+    // Old reports invent a return for a failed operation.
     let failed =
         operation(10, PUT, r#""Txn":null,"Revision":0,"Error":"EOF""#).replace("\"Return\":15", "\"Return\":9");
     assert!(problems(&recording(&[("r/client-1/operations.json", failed.into_bytes())])).is_empty());
@@ -242,7 +239,7 @@ fn segments_make_one_log() {
     let first = first_segment();
     let second = Segment::after(first.crc).entry(3, 2, &delete("a")).commit(3).allocated(4096);
     let client = ("r/client-1/operations.json", puts(&[2]));
-    // Archives hold files in any order.
+    // An archive may hold files in any order.
     for files in [
         [client.clone(), (WAL, first.bytes.clone()), (SECOND, second.bytes.clone())],
         [(SECOND, second.bytes.clone()), (WAL, first.bytes.clone()), client.clone()],
@@ -274,16 +271,16 @@ fn logs_with_holes_say_so_and_keep_what_stands_in_front() {
             third,
             next(first.crc).bytes,
             2,
-            "the segment behind the one before / number 2 behind number 0",
+            "the next segment of the log / segment 2 after segment 0",
         ),
         (
             first.bytes.clone(),
             SECOND,
             next(17).bytes,
             2,
-            "the segment behind the one before / one that goes on from another one",
+            "the next segment of the log / a segment that continues another one",
         ),
-        (torn, SECOND, next(first.crc).bytes, 2, "a whole segment / a record that is cut off"),
+        (torn, SECOND, next(first.crc).bytes, 2, "a complete segment / a truncated record"),
         (
             first.bytes.clone(),
             SECOND,
@@ -296,7 +293,7 @@ fn logs_with_holes_say_so_and_keep_what_stands_in_front() {
             SECOND,
             Segment::after(first.crc).entry(4, 2, &delete("a")).bytes,
             2,
-            "entries without a hole / entry 4 behind entry 2",
+            "the next entry of the log / entry 4 after entry 2",
         ),
     ] {
         let (log, problems) = log_of(&[client.clone(), (WAL, a), (name, b)]);
@@ -322,7 +319,7 @@ fn an_entry_takes_the_place_of_those_behind_it() {
     let (log, problems) = log_of(&[("r/client-1/operations.json", puts(&[2])), (WAL, entry(segment, 2, 3).bytes)]);
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!((indices(&log), log.overwritten.len()), (vec![(1, 2), (2, 3)], 0));
-    // What was committed may not be replaced; that it was is a fact.
+    // A committed entry must not be replaced; that it was replaced is kept as a fact.
     let segment = entry(entry(entry(Segment::after(0), 1, 2), 2, 2), 3, 2).commit(2);
     let (log, _) = log_of(&[("r/client-1/operations.json", puts(&[2])), (WAL, entry(segment, 2, 3).bytes)]);
     let [overwritten] = log.overwritten[..] else { panic!("{:?}", log.overwritten) };
@@ -396,11 +393,11 @@ fn what_no_file_shows_by_itself_is_a_problem_of_the_report() {
         (vec![(a, wal(7, 9))], "r:0: a report with the operations of its clients / no client-*/operations.json"),
         (
             vec![client(1, &[2]), (a, wal(7, 9)), (b, wal(8, 10))],
-            "members of one cluster / a member of cluster a beside one of cluster 9",
+            "members of one cluster / a member of cluster a among members of cluster 9",
         ),
         (vec![client(1, &[2]), (a, wal(7, 9)), (b, wal(7, 9))], "each member once / member 7 again"),
         (vec![client(1, &[2, 3]), client(2, &[2, 3, 4])], "each client once / a copy of client-1"),
-        (vec![client(1, &[2]), ("r/client-2/operations.json", Vec::new())], "what a client of etcd recorded / empty"),
+        (vec![client(1, &[2]), ("r/client-2/operations.json", Vec::new())], "the record of an etcd client / empty"),
         (vec![client(1, &[2, 2])], "each operation once / a copy of line 1"),
         (
             vec![("r/client-1/operations.json", answered), (a, wal(7, 9))],
@@ -494,7 +491,7 @@ fn rows_are_the_same_for_every_number_of_threads_and_size_of_block() {
 
 #[test]
 fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before() {
-    // Clients that agree, one that does not, and revisions that share a place among those that are remembered.
+    // Clients that agree, one that does not, and revisions that share a slot of the cache.
     let told = |client: u64, n: u64| {
         let other = client == 3 && n.is_multiple_of(7);
         let (key, value) = (format!("k{}", (n + u64::from(other)) % 10), (n / 3 + u64::from(client == 4)).to_string());
@@ -578,6 +575,6 @@ fn what_was_written_as_it_went_is_put_together_whatever_is_missing_at_the_end() 
     let orphan = (request(6, "a") + &event(5, "a", 2)).into_bytes();
     assert_eq!(
         the_problem(&[("r/client-1/watch.json", orphan)]),
-        "r/client-1/watch.json:2: a watch with its request / a part of watch 5 without it"
+        "r/client-1/watch.json:2: a watch with its request / a part of watch 5 without its request"
     );
 }

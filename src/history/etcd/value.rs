@@ -1,4 +1,4 @@
-//! Values as etcd's robustness suite records them.
+//! Values as etcd's robustness suite records them: short ones as text, long ones as a hash.
 
 use crate::history::Symbol;
 use crate::history::interner::Interner;
@@ -6,28 +6,28 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Values of this length and more are recorded as their hash.
+/// Length in bytes from which a value is recorded as its hash.
 pub const HASHED: usize = 20;
 
-/// A value: short ones whole, long ones as their hash.
+/// A value: a short one as text, a long one as its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
-    /// The value. A long one stands here where its bytes are no text, so that its hash is not known.
+    /// The text. Also a long value whose bytes are not all text, since its hash is then unknown.
     Text(Symbol),
-    /// FNV-1a of 32 bits of a long one.
+    /// The 32-bit FNV-1a hash of a long value.
     Hash(u32),
 }
 
-/// Identifier of a value.
+/// Id of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ValueId(pub u32);
 
-/// Interned values; the first one is empty.
+/// Interned values. The first one is empty.
 #[derive(Clone, Debug)]
 pub struct Values {
     texts: Interner,
     rows: Vec<Value>,
-    /// By text its value.
+    /// The value of each text.
     of_text: Vec<ValueId>,
     hashes: FxHashMap<u32, ValueId>,
 }
@@ -40,20 +40,20 @@ impl Default for Values {
     }
 }
 
-/// Stands for the value of a text that has none.
+/// Marks a text that is no value.
 const NO_VALUE: ValueId = ValueId(u32::MAX);
 
 impl Values {
-    /// None yet, of texts.
+    /// Without values, for these texts.
     fn of_texts(texts: Interner) -> Values {
         let of_text = vec![NO_VALUE; texts.len()];
         Values { texts, rows: Vec::new(), of_text, hashes: FxHashMap::default() }
     }
 
-    /// The id of a value in a report: its text, or its hash where there is one.
+    /// Interns a value from a report, given by its text or, unless 0, by its hash.
     ///
-    /// Clients recorded what they put in transactions without hashing it, whatever its length, while reads, watches and logs
-    /// have the hash (etcd `tests/robustness/model/history.go`, toEtcdOperation). Both must be one value.
+    /// Clients record the values that they put in transactions as text, whatever their length. Reads, watches and logs have the
+    /// hash (etcd `tests/robustness/model/history.go`, toEtcdOperation). Both must yield one id.
     pub fn recorded(&mut self, text: &str, hash: u32) -> ValueId {
         match hash {
             0 => self.text(text),
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// Whether a value is what a report has so; false may also be that it takes more to tell.
+    /// Whether a value certainly is the one in a report. `false` may also mean that a full comparison is needed.
     pub(super) fn is_recorded(&self, id: ValueId, text: &str, hash: u32) -> bool {
         match self.rows.get(id.0 as usize) {
             Some(Value::Text(symbol)) => hash == 0 && self.texts.get(*symbol) == text,
@@ -70,7 +70,7 @@ impl Values {
         }
     }
 
-    /// The id of a value's bytes.
+    /// Interns a value given by its bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> ValueId {
         if bytes.len() < HASHED {
             return self.text(&text(bytes));
@@ -105,13 +105,14 @@ impl Values {
         self.of_text[at]
     }
 
-    /// How they are kept.
+    /// The storage, for a container.
     #[cfg(feature = "container")]
     pub(in super::super) fn rows(&self) -> (&Interner, &[Value]) {
         (&self.texts, &self.rows)
     }
 
-    /// Values that were kept so; `None` where they cannot have been: the first one is the empty text, and each is there once.
+    /// Values from the storage of a container. `None` if it is not valid: the first must be the empty text, and each must occur
+    /// once.
     #[cfg(feature = "container")]
     pub(in super::super) fn of_rows(texts: Interner, rows: Vec<Value>) -> Option<Values> {
         let known = |value: &Value| !matches!(value, Value::Text(text) if text.index() >= texts.len());
@@ -128,7 +129,7 @@ impl Values {
         Some(values)
     }
 
-    /// Takes in the values of another table; returns where they went.
+    /// Interns the values of another table; returns their new ids by old id.
     pub(super) fn absorb(&mut self, other: &Values) -> Vec<ValueId> {
         let symbols = self.texts.absorb(&other.texts);
         let taken = other.rows.iter().map(|value| match *value {
@@ -138,8 +139,8 @@ impl Values {
         taken.collect()
     }
 
-    /// Gives every text that is no number a name in its place, `text 3`: what programs keep in etcd may be secret. Which values are
-    /// equal stays as it is. To be done when all values are known.
+    /// Replaces every text that is no number by a name such as `text 3`, since programs may keep secrets in etcd. Equality of
+    /// values is preserved. Call it after all values are interned.
     pub(super) fn name_texts(&mut self) {
         let mut named = Interner::default();
         for at in 0..self.texts.len() {
@@ -147,7 +148,7 @@ impl Values {
             if text.is_empty() || is_number(text) {
                 named.intern(text);
             } else {
-                // What its length and its characters leave open about a text of which only the hash is known stays open.
+                // A text with unknown bytes keeps the length and the mark that make its comparison undecided.
                 let unknown = if text.len() < HASHED { "" } else { UNREADABLE };
                 named.intern(&format!("text {at}{unknown}"));
             }
@@ -155,22 +156,22 @@ impl Values {
         self.texts = named;
     }
 
-    /// A value.
+    /// The value of an id.
     pub fn get(&self, id: ValueId) -> Value {
         self.rows[id.0 as usize]
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none. There always is: the empty one.
+    /// Never true: the empty value is always there.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Whether two values are the same; `None`: one of them lost its bytes when it was recorded.
+    /// Whether two values are equal. `None` if one of them lost bytes in the recording, so that its hash is unknown.
     pub fn same(&self, a: ValueId, b: ValueId) -> Option<bool> {
         match (self.get(a), self.get(b)) {
             _ if a == b => Some(true),
@@ -180,12 +181,12 @@ impl Values {
         }
     }
 
-    /// Whether a value is a long one of which the hash is not known: it may be the same as any of which only that is.
+    /// Whether the hash of a long value is unknown, so that it may equal any hash.
     pub fn is_unhashed(&self, id: ValueId) -> bool {
         matches!(self.get(id), Value::Text(text) if self.texts.get(text).len() >= HASHED)
     }
 
-    /// A value as people read it.
+    /// A value in reports.
     pub fn shown(&self, id: ValueId) -> Cow<'_, str> {
         match self.get(id) {
             Value::Text(text) => Cow::Borrowed(self.texts.get(text)),
@@ -194,7 +195,7 @@ impl Values {
     }
 }
 
-/// Behind the name of a text that has as many bytes as a hash stands for, and has none, because some of its bytes are no text.
+/// Appended to the name of a text of at least [`HASHED`] bytes without a known hash, since some of its bytes are no text.
 const UNREADABLE: &str = " with bytes that are no text \u{fffd}";
 
 fn is_number(text: &str) -> bool {
@@ -202,12 +203,12 @@ fn is_number(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// FNV-1a of 32 bits: what stands for a long value.
+/// 32-bit FNV-1a, which the suite records instead of a long value.
 pub fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Bytes as Go writes them into JSON: each byte that is no UTF-8 becomes U+FFFD.
+/// Bytes as Go writes them in JSON: each invalid byte becomes U+FFFD.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! What clients asked to be told, and what they were told.
+//! The watches of clients, with their responses and events.
 
 use super::operation::Span;
 use super::value::ValueId;
@@ -6,71 +6,71 @@ use crate::history::Symbol;
 use crate::ingest::{Position, Time};
 use serde::{Deserialize, Serialize};
 
-/// A watch. The client library resumes a broken one silently, possibly at another member, so it may span several of the
-/// server's.
+/// A watch. The client library silently resumes a broken one, perhaps at another member, so it may span several watches of the
+/// server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Watch {
-    /// Where it stands.
+    /// Position.
     pub position: Position,
-    /// Its client, an index of [`super::Recording::clients`].
+    /// The client, an index of [`super::Recording::clients`].
     pub client: u32,
-    /// Key, or first key.
+    /// The key, or the first key of a range.
     pub key: Symbol,
-    /// One behind the last key; none: only `key`, or what begins like it.
+    /// The key after the last one. None for a single key, or for a prefix.
     pub end: Symbol,
-    /// Whether all keys that begin like it are watched.
+    /// Whether `key` is a prefix of the watched keys.
     pub prefix: bool,
-    /// First revision asked for; 0: from then on.
+    /// The first requested revision; 0: the next one.
     pub revision: i64,
-    /// Whether progress was to be told where there are no events.
+    /// Whether the client requested progress notifications.
     pub progress: bool,
-    /// Whether events were to have the value before them.
+    /// Whether the client requested the previous value in events.
     pub previous: bool,
-    /// What was delivered, in [`super::Recording::responses`].
+    /// The responses, in [`super::Recording::responses`].
     pub responses: Span,
 }
 
-/// What was delivered at once.
+/// One response of a watch.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Response {
-    /// Line where it stands, in the file of its watch.
+    /// Line, in the file of its watch.
     pub line: u32,
-    /// Byte where it stands.
+    /// Byte offset, in the file of its watch.
     pub offset: u64,
-    /// When it was received.
+    /// Time of arrival.
     pub time: Time,
-    /// Revision of the store; for progress: everything through it was delivered.
+    /// Revision of the store. In a progress notification, every event through it was delivered.
     pub revision: i64,
-    /// Whether it only tells progress.
+    /// Whether it is a progress notification.
     pub progress: bool,
-    /// Why the watch ended; none where it went on.
+    /// The error that ended the watch; none if it continued.
     pub error: Symbol,
-    /// Its events, in [`super::Recording::events`].
+    /// The events, in [`super::Recording::events`].
     pub events: Span,
 }
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Line where it stands, in the file of its watch.
+    /// Line, in the file of its watch.
     pub line: u32,
-    /// Byte where it stands.
+    /// Byte offset, in the file of its watch.
     pub offset: u64,
     /// Key.
     pub key: Symbol,
-    /// Value; the empty one for a delete.
+    /// Value; empty for a delete.
     pub value: ValueId,
     /// Revision of the change.
     pub revision: i64,
     /// Whether the key was deleted.
     pub delete: bool,
-    /// Whether it says that the key was absent before.
+    /// Whether it states that the key did not exist before.
     pub create: bool,
-    /// What it says that the key was before.
+    /// The previous state of the key, if the event has it.
     pub previous: Option<Previous>,
 }
 
-/// What a key was before an event.
+/// The state of a key before an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Value.

@@ -1,17 +1,17 @@
-//! Requests, changes and watches as clauses for people.
+//! Words for requests, changes and watches in reports.
 
 use super::operation::{Interval, Request, Step, Txn};
 use super::recording::Recording;
 use super::value::ValueId;
 use super::watch::Watch;
 
-/// Characters of a value that are shown.
+/// Characters of a value to show.
 const VALUE: usize = 24;
-/// Steps of a transaction that are shown.
+/// Steps of a transaction to show.
 const STEPS: usize = 4;
 
 impl Recording {
-    /// A value, cut where it is long.
+    /// A value, cut if it is long.
     pub fn value_words(&self, value: ValueId) -> String {
         let shown = self.values.shown(value);
         match shown.char_indices().nth(VALUE) {
@@ -20,7 +20,7 @@ impl Recording {
         }
     }
 
-    /// What was asked: `put k=7`, `if k is at 3: delete k`.
+    /// A request: `put k=7`, `if k is at 3: delete k`.
     pub fn request_words(&self, request: &Request) -> String {
         match request {
             Request::Range(range) => {
@@ -32,11 +32,11 @@ impl Recording {
             Request::LeaseRevoke { lease } => format!("revoked lease {lease}"),
             Request::Compact { revision } => format!("compacted through {revision}"),
             Request::Defragment => "defragmented".to_owned(),
-            Request::Other => "asked for something else".to_owned(),
+            Request::Other => "sent a request of another kind".to_owned(),
         }
     }
 
-    /// What was asked to be told: `watch k from revision 7`.
+    /// A watch: `watch k from revision 7`.
     pub fn watch_words(&self, watch: &Watch) -> String {
         let from = if watch.revision > 0 { format!(" from revision {}", watch.revision) } else { String::new() };
         if watch.prefix {

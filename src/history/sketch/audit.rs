@@ -1,4 +1,4 @@
-//! Audit logs: the events of `audit.k8s.io/v1` that an API server would have written.
+//! Lowers acts to audit logs: the events of `audit.k8s.io/v1` that an API server would write.
 
 use super::body::Bodies;
 use super::lowered::{Lowered, started, text, uri, written};
@@ -7,7 +7,7 @@ use crate::ingest::Format;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// One audit event with its time.
+/// One audit event and its time.
 #[derive(Debug)]
 pub struct Stage {
     time: i64,
@@ -42,7 +42,7 @@ struct Event {
     stage_timestamp: String,
 }
 
-/// The stages of a request.
+/// The audit events of a request, one per stage.
 pub fn stages(bodies: &Bodies<'_>, act: &Timed, request: &Request, audit_id: &str) -> Vec<Stage> {
     let settings = bodies.settings;
     let client = &settings.clients[act.client];
@@ -104,7 +104,7 @@ pub fn stages(bodies: &Bodies<'_>, act: &Timed, request: &Request, audit_id: &st
     stages
 }
 
-/// The log of one server.
+/// The audit log of one server.
 pub fn log(settings: &Settings, server: &str, mut stages: Vec<Stage>) -> Lowered {
     stages.sort_by_key(|s| s.time);
     let name = if server.is_empty() { "audit.log".to_owned() } else { format!("audit-{server}.log") };
@@ -138,7 +138,7 @@ fn object_ref(bodies: &Bodies<'_>, request: &Request, complete: bool) -> Value {
     put("resource", &kind.plural);
     let key = request.target.key.as_ref();
     put("namespace", key.map_or(&request.namespace, |k| &k.namespace));
-    // The body, and with it a new object's name, is decoded after the first stage.
+    // The server decodes the body, and with it a new object's name, after the first stage.
     let name = key.map_or("", |k| &k.name);
     if name != "*" && (request.verb != Verb::Create || complete) {
         put("name", name);

@@ -1,15 +1,15 @@
-//! Bodies: objects, lists, options, statuses.
+//! Bodies of requests and answers: objects, lists, options, statuses.
 
 use super::lives::{Lives, answered};
 use super::syntax::{Answer, Attributes, Kind, Named, Request, Settings, SketchKey, Verb};
 use serde_json::{Map, Value, json};
 
-/// Writes bodies for one sketch.
+/// Writes the bodies of one sketch.
 #[derive(Debug)]
 pub struct Bodies<'s> {
-    /// What the sketch says of servers, clocks, kinds.
+    /// Settings for servers, clocks and kinds.
     pub settings: &'s Settings,
-    /// What it says of objects.
+    /// Mentions of objects, for parts that a mention omits.
     pub lives: &'s Lives,
 }
 
@@ -17,12 +17,12 @@ const CREATED: &str = "2026-03-02T08:00:00Z";
 const DELETED: &str = "2026-03-02T09:00:00Z";
 
 impl Bodies<'_> {
-    /// The kind of a key.
+    /// The kind with this index.
     pub fn kind(&self, index: usize) -> &Kind {
         &self.settings.kinds[index]
     }
 
-    /// A uid as the evidence has it.
+    /// A uid as written in the evidence.
     pub fn uid(&self, uid: &str) -> String {
         if !self.settings.uuids || uid.is_empty() {
             return uid.to_owned();
@@ -90,7 +90,7 @@ impl Bodies<'_> {
     fn object(&self, key: &SketchKey, metadata: Map<String, Value>, said: &Attributes) -> Value {
         let kind = self.kind(key.kind);
         let mut object = json!({"apiVersion": Self::api_version(kind), "kind": kind.kind, "metadata": metadata});
-        // Only pods have a node; an empty `spec` still says that there is none.
+        // Only pods have a node; an empty `spec` still shows that it is absent.
         if !said.reduced && (kind.plural == "pods" || !said.node.is_empty() || !said.phase.is_empty()) {
             let mut spec = Map::new();
             if !said.node.is_empty() {
@@ -114,7 +114,7 @@ impl Bodies<'_> {
         object
     }
 
-    /// The body that a request sends, where it sends one.
+    /// The body of a request, if it has one.
     pub fn request(&self, request: &Request) -> Option<Value> {
         if !request.body {
             return None;
@@ -176,7 +176,7 @@ impl Bodies<'_> {
         }
     }
 
-    /// HTTP status and body of an answer. The status of an answer that nobody saw is 0.
+    /// HTTP status and body of an answer. The status is 0 if no answer was seen.
     pub fn answer(&self, request: &Request) -> (u16, Option<Value>) {
         let success = if request.verb == Verb::Create { 201 } else { 200 };
         let key = request.target.key.as_ref();
@@ -232,7 +232,7 @@ impl Bodies<'_> {
         }
     }
 
-    /// A refusal's body.
+    /// The body of a refusal.
     pub fn status(&self, code: u16, message: &str) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
@@ -240,7 +240,7 @@ impl Bodies<'_> {
         })
     }
 
-    /// A refusal's text, in the words of the API server.
+    /// The message of a refusal, in the API server's wording.
     pub fn message(&self, request: &Request, code: u16, live: Option<&str>) -> String {
         let kind = self.kind(request.kind);
         let name = request.target.key.as_ref().map_or("", |k| k.name.as_str());
@@ -297,7 +297,7 @@ fn reason(code: u16) -> &'static str {
     }
 }
 
-/// A continue token (apiserver `pkg/storage/continue.go`) that goes on behind a key; one that says nothing of keys where it is empty.
+/// A continue token (apiserver `pkg/storage/continue.go`) for the page after a key; without a key if `after` is empty.
 pub fn token(revision: Option<u128>, after: &str) -> String {
     use base64::Engine as _;
     let revision = revision.map_or("-1".to_owned(), |r| r.to_string());
@@ -306,7 +306,7 @@ pub fn token(revision: Option<u128>, after: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token)
 }
 
-/// A UUID made from a text, always the same one.
+/// A UUID derived from a text.
 pub fn uuid(text: &str) -> String {
     let mut words = [0u64; 2];
     for (salt, word) in words.iter_mut().enumerate() {

@@ -1,20 +1,20 @@
-//! What is wrong with a sketch, and where.
+//! The error of a sketch that cannot be parsed, with its place.
 
 use super::syntax::Place;
 use std::fmt;
 
-/// A sketch that cannot be read: the place, what stood to reason there, and what was found.
+/// A sketch that cannot be parsed: the place, what was expected there, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SketchError {
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1, in characters.
     pub column: u32,
-    /// What stood to reason.
+    /// Valid continuations at this place.
     pub expected: String,
-    /// What was found.
+    /// The text at this place.
     pub found: String,
-    /// The line as written.
+    /// The whole line.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ impl SketchError {
         }
     }
 
-    /// The same error with the line that it is about.
+    /// Adds the line of the sketch to the error.
     pub(super) fn with_text(mut self, sketch: &str) -> SketchError {
         let line = sketch.lines().nth(self.line.saturating_sub(1) as usize).unwrap_or("");
         self.text = line.trim_end().to_owned();

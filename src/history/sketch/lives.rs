@@ -1,12 +1,12 @@
-//! What a mention of an object leaves out, taken from the sketch's other mentions of it.
+//! Completes mentions of objects from the other mentions in a sketch.
 //!
-//! A uid stays for the life of an object, and what selectors see stays until it changes: so the mention with the highest
-//! version not above (for a removal: below) says both.
+//! A uid stays the same for an object's life, and attributes stay until they change. A mention therefore takes both from the
+//! mention with the highest version at or below its own (for a removal: below).
 
 use super::syntax::{Act, Answer, Attributes, Carried, Named, Sketch, SketchKey};
 use std::collections::BTreeMap;
 
-/// What the mentions of a sketch say.
+/// All mentions of objects in a sketch.
 #[derive(Debug, Default)]
 pub struct Lives {
     uids: BTreeMap<SketchKey, BTreeMap<u128, String>>,
@@ -64,13 +64,13 @@ impl Lives {
         if let Some(uid) = object.uid.as_ref().filter(|uid| !uid.is_empty()) {
             self.uids.entry(key.clone()).or_default().entry(revision).or_insert_with(|| uid.clone());
         }
-        // A removal shows what was there before; an object that is gone leaves nothing behind.
+        // A removal shows the state before it, and an object that is gone has none after it.
         if let Some(said) = object.attributes.as_ref().filter(|a| !removal && !a.gone && !a.reduced) {
             self.attributes.entry(key.clone()).or_default().entry(revision).or_insert_with(|| said.clone());
         }
     }
 
-    /// The uid of an object as mentioned; empty where it was not recorded.
+    /// The uid of a mentioned object; empty if not recorded.
     pub fn uid(&self, key: &SketchKey, named: &Named) -> String {
         if let Some(uid) = &named.uid {
             return uid.clone();
@@ -82,7 +82,7 @@ impl Lives {
         below.map(|(_, uid)| uid).or(above).cloned().unwrap_or_else(|| format!("{}-uid", key.name))
     }
 
-    /// The uid of a key that has only one.
+    /// The uid of a key, if it has only one in the sketch.
     pub fn only_uid(&self, key: &SketchKey) -> Option<String> {
         let mut uids: Vec<&String> = self.uids.get(key)?.values().collect();
         uids.sort();
@@ -93,7 +93,7 @@ impl Lives {
         }
     }
 
-    /// What selectors see of an object as mentioned.
+    /// The attributes of a mentioned object.
     pub fn attributes(&self, key: &SketchKey, named: &Named, removal: bool) -> Attributes {
         if let Some(said) = &named.attributes {
             return said.clone();
@@ -103,18 +103,18 @@ impl Lives {
         let below = if removal { known.range(..at).next_back() } else { known.range(..=at).next_back() };
         let Some((revision, said)) = below else { return Attributes::default() };
         let of_then = Named { revision: Some(*revision), ..Named::default() };
-        // Another life of the name starts anew.
+        // A later life of the name does not inherit attributes.
         if self.uid(key, &of_then) == self.uid(key, named) { said.clone() } else { Attributes::default() }
     }
 
-    /// The version at which the life that a version belongs to began, as etcd shows it.
+    /// The creation version of the life that a version belongs to, as etcd shows it.
     pub fn created(&self, key: &SketchKey, revision: u128) -> u128 {
         let created = self.created.get(key).map_or(&[][..], |c| c);
         created.iter().copied().filter(|c| *c <= revision).max().unwrap_or(1)
     }
 }
 
-/// The object that an answer shows: what it leaves out is as the request names it.
+/// The object in an answer, completed from the request's target.
 pub fn answered(target: &Named, object: &Named) -> Named {
     let other = object.key.is_some() && object.key != target.key;
     if other {

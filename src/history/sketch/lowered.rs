@@ -1,11 +1,11 @@
-//! A file of evidence as a sketch is lowered to it, and how its moments, lines and addresses are written.
+//! Files of evidence that a sketch is lowered to, and the text of their times, lines and URIs.
 
 use super::body::{Bodies, token};
 use super::syntax::*;
 use crate::ingest::{Format, Time};
 use serde::Serialize;
 
-/// The moment at which every sketch begins: 2026-03-02T09:00:00Z.
+/// Begin of every sketch: 2026-03-02T09:00:00Z, in nanoseconds since 1970.
 pub const BEGIN: i64 = 1_772_442_000_000_000_000;
 
 /// One file of evidence.
@@ -17,25 +17,25 @@ pub struct Lowered {
     pub format: Format,
     /// The server that wrote it, and its clock (audit logs).
     pub server: Option<(String, String)>,
-    /// Lines with the line of the sketch that each comes from.
+    /// Lines, each with its line in the sketch.
     pub lines: Vec<(u32, String)>,
 }
 
-/// A time as the evidence has it.
+/// A time as written in the evidence, on a clock.
 pub fn written(settings: &Settings, clock: &str, time: i64) -> String {
     Time(BEGIN + time + settings.ahead(clock)).to_string()
 }
 
-/// When a watch's headers came: before its first event.
+/// The time at which a watch's headers arrived: before its first event.
 pub fn started(settings: &Settings, act: &Timed, request: &Request) -> i64 {
     let latest = act.begin + settings.column;
     let first = request.events.first().map_or(latest, |e| e.time);
     act.begin + (first.min(latest) - act.begin).max(2) / 2
 }
 
-/// A line of JSON.
+/// A value as one line of JSON.
 pub fn text(line: &impl Serialize) -> String {
-    // Structs of texts and numbers always have a JSON form.
+    // Structs of texts and numbers always serialize.
     serde_json::to_string(line).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! From a sketch to the evidence that recorders would have left: captures, audit logs, an etcd watch.
+//! Lowers a sketch to the evidence that recorders would leave: captures, audit logs, an etcd watch.
 
 use super::audit;
 use super::body::Bodies;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Writes all files.
+/// Lowers a sketch to files.
 pub fn lower(sketch: &Sketch) -> Vec<Lowered> {
     let lives = Lives::of(sketch);
     let bodies = Bodies { settings: &sketch.settings, lives: &lives };
@@ -29,7 +29,7 @@ pub fn lower(sketch: &Sketch) -> Vec<Lowered> {
                     audits.entry(act.server.clone()).or_default().extend(audit::stages(&bodies, act, request, &id));
                 }
             }
-            // Only a client's own recorder sees what happens inside it.
+            // Only a client's own recorder sees events inside the client.
             _ => captures.entry(act.client).or_default().extend(inside(&bodies, act)),
         }
     }
@@ -46,7 +46,7 @@ pub fn lower(sketch: &Sketch) -> Vec<Lowered> {
     files
 }
 
-/// A line of a capture before it has its context and id.
+/// A line of a capture without its context and id.
 struct Entry {
     time: i64,
     context: (String, String),
@@ -306,7 +306,7 @@ fn witness(bodies: &Bodies<'_>, sketch: &Sketch) -> Lowered {
     Lowered { name: "etcd-watch.json".to_owned(), format: Format::EtcdWatch, server: None, lines }
 }
 
-/// What is stored under a version: its uid and attributes made explicit, since etcd keeps no version inside the value.
+/// The stored form of a version, with explicit uid and attributes, since an etcd value contains no version.
 fn stored(bodies: &Bodies<'_>, key: &SketchKey, named: &Named) -> Named {
     Named {
         uid: Some(bodies.lives.uid(key, named)),

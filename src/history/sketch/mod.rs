@@ -27,14 +27,14 @@
 //! CLIENT[/LIFE][@SERVER]  |-ACT-|  |-ACT-| drawn: the columns of the bars are its times
 //! CLIENT[/LIFE]  .. EVENTS -|              more of the stream that this life began last (`..NAME` for a named one)
 //! etcd  EVENTS                             what etcd itself showed; not in time
-//! --- [5s]                                 ends a group of drawn lines; time goes on (5 seconds later)
-//! column 10ms                              what one column stands for (else 1ms)
+//! --- [5s]                                 ends a group of drawn lines; time continues (5 seconds later)
+//! column 10ms                              duration of one column (else 1ms)
 //! client NAME user=U agent=A clock=C address=IP pod=P recorded=capture|audit|both level=metadata|request|response
 //! server NAME clock=C                      the clock of its audit log
 //! clock NAME +40ms                         how far the clock is ahead
 //! resource PLURAL.GROUP kind=K version=V cluster
-//! default RESOURCE [in NAMESPACE]          of keys that name none (else pods in default)
-//! recorded capture|audit|both              who recorded clients that are not declared
+//! default RESOURCE [in NAMESPACE]          for keys without a resource (else pods in default)
+//! recorded capture|audit|both              recorder of undeclared clients
 //! level metadata|request|response          their audit level
 //! uids uuid                                write uids as UUIDs
 //! ```
@@ -52,7 +52,7 @@
 //! DELETE OBJECT => ok[:UID] | OBJECT
 //! READ KEY => OBJECT | absent        a read from the client's cache
 //! DECIDE NAME                        the span of a decision
-//! MARK TEXT                          a note for pictures
+//! MARK TEXT                          a note for diagrams
 //! ```
 //!
 //! The request names the uid and version of a written OBJECT: the base of a PUT, the precondition of a DELETE. The
@@ -64,11 +64,11 @@
 //!
 //! ```text
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent
-//!         (continue: behind the last page that this client drew)
+//!         (continue: after the last page that this client drew)
 //!         labels(SELECTOR)  fields(SELECTOR)  shards(SELECTOR)
 //!         a watch also: from N  initial  no-initial  bookmarks
 //! OBJECT  [KEY][:UID][@VERSION][[label=value node=N phase=P owner=Kind/name:uid finalizer=F .path=value deleting gone ?]]
-//! KEY     NAME  RESOURCE/NAME  NAMESPACE/NAME  RESOURCE/NAMESPACE/NAME    (`*`: the server makes the name up)
+//! KEY     NAME  RESOURCE/NAME  NAMESPACE/NAME  RESOURCE/NAMESPACE/NAME    (`*`: the server generates the name)
 //! EVENTS  +OBJECT added  ~OBJECT modified  -OBJECT deleted  ^N bookmark  ^^N end of the initial events  !CODE error
 //!         eof  closed (by the client)  broken
 //! ```
@@ -113,19 +113,19 @@ mod tests;
 use lowered::Lowered;
 use syntax::Place;
 
-/// Reads a sketch into a history.
+/// Parses a sketch into a history.
 pub fn sketch(text: &str) -> Result<History, SketchError> {
     sketch_with(text, &Arc::default())
 }
 
-/// Reads a sketch into a history that keeps declared fields.
+/// Parses a sketch into a history that keeps declared fields.
 pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchError> {
     let files = lowering::lower(&parser::parse(text)?);
     let mut inputs: Vec<InputFile> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let mut input = InputFile::in_memory(FileId(index as u32), "sketch", text.as_bytes());
         if let Some((server, clock)) = file.server.clone() {
-            // What is drawn without a server is of one all the same.
+            // Requests without a drawn server share one.
             let clock = if server.is_empty() { input.shown.clone() } else { clock };
             let server = Some(server).filter(|server| !server.is_empty());
             input.source = SourceRule { server, clock: Some(clock), ..SourceRule::default() };
@@ -162,14 +162,14 @@ fn take(batch: &mut Batch, format: Format, line: u32, offset: u64, json: &str) -
     let place = Place { line, column: 0 };
     let record = match format {
         Format::Audit => serde_json::from_str(json).map(|mut event: Box<ingest::audit::Event<'_>>| {
-            // Times are written by the sketch itself.
+            // The sketch writes valid times itself.
             event.read_times().ok();
             Record::Audit(event)
         }),
         Format::EtcdWatch => serde_json::from_str(json).map(|response| Record::Etcd(Box::new(response))),
         _ => serde_json::from_str(json).map(|line| Record::Capture(Box::new(line))),
     };
-    let record = record.map_err(|e| SketchError::at(place, "what every reader of evidence can read", e.to_string()))?;
+    let record = record.map_err(|e| SketchError::at(place, "valid evidence", e.to_string()))?;
     batch
         .record(line, offset, record)
         .map_err(|refused: ingest::Refused| SketchError::at(place, refused.expected, refused.found))
@@ -181,16 +181,16 @@ fn line_offsets(text: &str) -> Vec<u64> {
     offsets
 }
 
-/// The evidence that recorders of a sketched history would have left.
+/// The evidence that recorders of a sketched history would leave.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Files: name and content.
     pub files: Vec<(String, String)>,
-    /// What the files do not say about themselves: `--source` arguments.
+    /// `--source` arguments for facts that the files omit.
     pub sources: Vec<String>,
 }
 
-/// Writes a sketch as evidence files.
+/// Lowers a sketch to evidence files.
 pub fn evidence(text: &str) -> Result<Evidence, SketchError> {
     let files = lowering::lower(&parser::parse(text)?);
     let source = |file: &Lowered| {

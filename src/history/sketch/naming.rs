@@ -1,11 +1,11 @@
-//! Objects as a sketch names them: `nodes/n1:uid@12[app=web]`.
+//! Parses objects as a sketch names them: `nodes/n1:uid@12[app=web]`.
 
 use super::error::SketchError;
 use super::syntax::{Attributes, Named, Settings, SketchKey};
 use super::text::Piece;
 use crate::ingest::fields::Path;
 
-/// Reads an object. `kind` is the one of a key that names none.
+/// Parses an object. `kind` is used for a key without a resource.
 pub fn named(piece: Piece<'_>, settings: &Settings, kind: usize) -> Result<Named, SketchError> {
     let mut named = Named { at: piece.at, ..Named::default() };
     let mut rest = piece;
@@ -17,7 +17,7 @@ pub fn named(piece: Piece<'_>, settings: &Settings, kind: usize) -> Result<Named
     }
     let (before, version) = rest.split('@');
     if let Some(version) = version {
-        named.revision = Some(version.number("a version (a number) behind '@'")?);
+        named.revision = Some(version.number("a version (a number) after '@'")?);
     } else if !rest.text.is_empty() && rest.text.bytes().all(|b| b.is_ascii_digit()) {
         named.revision = Some(rest.number("a version")?);
         return Ok(named);
@@ -25,7 +25,7 @@ pub fn named(piece: Piece<'_>, settings: &Settings, kind: usize) -> Result<Named
     let (path, uid) = before.split(':');
     if let Some(uid) = uid {
         if uid.text.is_empty() {
-            return Err(uid.unexpected("a uid behind ':' (`-` for one that was not recorded)"));
+            return Err(uid.unexpected("a uid after ':' (`-` for one that was not recorded)"));
         }
         named.uid = Some(if uid.text == "-" { String::new() } else { uid.text.to_owned() });
     }
@@ -35,7 +35,7 @@ pub fn named(piece: Piece<'_>, settings: &Settings, kind: usize) -> Result<Named
     Ok(named)
 }
 
-/// Reads a key: `NAME`, `RESOURCE/NAME`, `NAMESPACE/NAME` or `RESOURCE/NAMESPACE/NAME`.
+/// Parses a key: `NAME`, `RESOURCE/NAME`, `NAMESPACE/NAME` or `RESOURCE/NAMESPACE/NAME`.
 pub fn key(path: Piece<'_>, settings: &Settings, kind: usize) -> Result<SketchKey, SketchError> {
     let parts: Vec<&str> = path.text.split('/').collect();
     let (kind, namespace, name) = match parts.as_slice() {
@@ -96,7 +96,7 @@ fn attributes(inside: Piece<'_>) -> Result<Attributes, SketchError> {
     Ok(attributes)
 }
 
-/// The members that `.spec.a` or `.metadata.annotations["a.b/c"]` leads through.
+/// The members in a path such as `.spec.a` or `.metadata.annotations["a.b/c"]`.
 fn members(path: Piece<'_>) -> Result<Vec<String>, SketchError> {
     let expected = "a path of members, such as .spec.replicas or .metadata.annotations[\"a.b/c\"]";
     let read = Path::parse(&path.text[1..]).ok();
@@ -105,7 +105,7 @@ fn members(path: Piece<'_>) -> Result<Vec<String>, SketchError> {
     Ok(read.literal().into_iter().map(str::to_owned).collect())
 }
 
-/// What reads as JSON is that; everything else is a text.
+/// Valid JSON as such, any other value as a text.
 fn json(value: Piece<'_>) -> serde_json::Value {
     serde_json::from_str(value.text).unwrap_or_else(|_| value.text.into())
 }

@@ -1,4 +1,6 @@
-//! Lines to acts in time.
+//! Parses a sketch: lines become acts with times.
+//!
+//! Times come from columns. Adjacent drawn lines form a band, whose columns share one origin; a step is a band of its own.
 
 use super::error::SketchError;
 use super::phrase::{carried, is_filler, phrase};
@@ -6,7 +8,7 @@ use super::settings::{WORDS, duration};
 use super::syntax::{Act, Carried, Event, Place, Settings, Sketch, Timed, Verb};
 use super::text::Piece;
 
-/// Reads a sketch.
+/// Parses a sketch.
 pub fn parse(text: &str) -> Result<Sketch, SketchError> {
     let mut parser = Parser {
         sketch: Sketch { settings: Settings::default(), acts: Vec::new(), witness: Vec::new() },
@@ -22,20 +24,20 @@ pub fn parse(text: &str) -> Result<Sketch, SketchError> {
     Ok(parser.sketch)
 }
 
-/// Ten years in nanoseconds.
+/// Bound on the duration of a sketch: ten years in nanoseconds.
 const LATEST: i64 = 315_360_000_000_000_000;
 
 struct Parser {
     sketch: Sketch,
-    /// Begin of the present band and the last moment drawn in it.
+    /// Begin of the present band, and the last time drawn in it.
     band: Option<(i64, i64)>,
-    /// When the next band begins.
+    /// Begin of the next band.
     clock: i64,
     /// Open streams: client, life, name, index of the act.
     streams: Vec<(usize, String, String, usize)>,
 }
 
-/// How an interval ends.
+/// The end mark of an interval.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Close {
     /// `|`
@@ -122,12 +124,12 @@ impl Parser {
         let actor = Actor { client, life, server };
         let drawn = rest.text.contains('|') || rest.text.trim_start().starts_with("..");
         if rest.text.trim().is_empty() {
-            return Err(rest.unexpected("what the client does"));
+            return Err(rest.unexpected("an act of the client"));
         }
         if drawn { self.drawn(&actor, rest) } else { self.step(&actor, rest.trimmed()) }
     }
 
-    /// A line with bars: columns are times.
+    /// A drawn line: its columns are times.
     fn drawn(&mut self, actor: &Actor, rest: Piece<'_>) -> Result<(), SketchError> {
         let (begin, _) = *self.band.get_or_insert((self.clock, self.clock));
         let column = self.sketch.settings.column;
@@ -139,7 +141,7 @@ impl Parser {
             let goes_on = here.text.starts_with("..");
             if !goes_on && !here.text.starts_with('|') {
                 let word = here.words(false)?.first().copied().unwrap_or(here);
-                return Err(word.unexpected("`|` to begin an act, or `..` to go on with a stream"));
+                return Err(word.unexpected("`|` to begin an act, or `..` to continue a stream"));
             }
             let inside = here.after(if goes_on { 2 } else { 1 });
             let (length, close, taken) = closing(inside, goes_on, here)?;
@@ -225,11 +227,11 @@ impl Parser {
                 }
                 if close != Close::Unknown && phrase.unanswered && !text.text.contains("=>") {
                     let end = Piece { text: "", at: text.end() };
-                    return Err(end.unexpected("`=>` with the answer (`=> ?` where none was seen)"));
+                    return Err(end.unexpected("`=>` with the answer (`=> ?` if none was seen)"));
                 }
                 timed.end = None;
             } else if matches!(close, Close::GoesOn) && timed.end.is_none() {
-                return Err(text.unexpected("`|` or `?` at its end: only a watch goes on"));
+                return Err(text.unexpected("`|` or `?` at its end: only a watch continues"));
             }
         }
         if let Act::Request(request) = &mut timed.act
@@ -243,7 +245,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `.. +b@13 ^16 -|`: more of a stream that an earlier line began.
+    /// `.. +b@13 ^16 -|`: more events of a stream that an earlier line began.
     fn go_on(
         &mut self,
         actor: &Actor,
@@ -297,7 +299,7 @@ struct Actor {
     server: String,
 }
 
-/// Finds the end of an act that began at `here`: length of its text, how it ends, and how many bytes were taken.
+/// Finds the end of an act that begins at `here`: length of its text, its end mark, and the number of bytes consumed.
 fn closing(inside: Piece<'_>, goes_on: bool, here: Piece<'_>) -> Result<(usize, Close, usize), SketchError> {
     let text = inside.text;
     let mut depth = 0i32;
@@ -326,14 +328,14 @@ fn closing(inside: Piece<'_>, goes_on: bool, here: Piece<'_>) -> Result<(usize, 
     if goes_on {
         return Ok((text.len(), Close::GoesOn, text.len()));
     }
-    Err(here.part(0, 1).unexpected("an act that ends with `|`, `-?` (no answer seen) or `..` (goes on)"))
+    Err(here.part(0, 1).unexpected("an act that ends with `|`, `-?` (no answer seen) or `..` (continues)"))
 }
 
-/// Without the dashes that only draw the line.
+/// Removes the dashes that only draw the line.
 fn unfilled(piece: Piece<'_>) -> Piece<'_> {
     let trimmed = piece.trimmed();
     let from = trimmed.text.len() - trimmed.text.trim_start_matches('-').len();
-    // `-a@15` right behind a bar is no act, but it can begin what goes on: then the dash belongs to it.
+    // `-a@15` after a bar may be the first event of a continued stream; then the dash belongs to it.
     let from = if from > 0 && trimmed.text[from..].contains('@') && is_deletion(&trimmed.text[from - 1..]) {
         from - 1
     } else {

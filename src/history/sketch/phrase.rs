@@ -1,19 +1,19 @@
-//! One act in words: `LIST pods rv=0 => 12 {a:u1@12}`.
+//! Parses one act: `LIST pods rv=0 => 12 {a:u1@12}`.
 
 use super::error::SketchError;
 use super::naming::{key, named};
 use super::syntax::{Act, Answer, Ask, Carried, Named, Request, Settings, Token, Verb};
 use super::text::Piece;
 
-/// An act as read, and the events that its line shows, with their places.
+/// A parsed act, and the events on its line with their places.
 pub struct Phrase<'t> {
-    /// The act; a watch's events are not in it yet.
+    /// The act, without the events of a watch.
     pub act: Act,
-    /// The name by which later lines go on with a watch.
+    /// The name by which later lines continue a watch.
     pub stream: Option<&'t str>,
     /// The words of events.
     pub events: Vec<Piece<'t>>,
-    /// Whether the text says that no answer came.
+    /// Whether the text states that no answer was seen.
     pub unanswered: bool,
 }
 
@@ -31,7 +31,7 @@ const VERBS: [(&str, Verb); 8] = [
 const OPERANDS: &str = "an object, a resource, an option (`rv=`, `exact=`, `atleast=`, `limit=`, `continue=`, `labels(...)`, \
                         `fields(...)`, `in NAMESPACE`, `from N`, `initial`, `dry-run`, `for DECISION`) or `=>`";
 
-/// Reads an act.
+/// Parses an act.
 pub fn phrase<'t>(piece: Piece<'t>, settings: &Settings) -> Result<Phrase<'t>, SketchError> {
     let words: Vec<Piece<'t>> = piece.words(false)?.into_iter().filter(|w| !is_filler(w.text)).collect();
     let Some(first) = words.first().copied() else {
@@ -133,7 +133,7 @@ fn request<'t>(first: Piece<'t>, rest: &[Piece<'t>], settings: &Settings) -> Res
         }
     }
     if one && request.target.key.is_none() {
-        return Err(after(first, "the object that it is about"));
+        return Err(after(first, "the object of the request"));
     }
     let carries = events.iter().any(|e| e.text.starts_with('^'));
     request.ask.bookmarks |= carries || request.ask.initial == Some(true);
@@ -168,7 +168,8 @@ fn option(word: Piece<'_>, request: &mut Request, settings: &Settings) -> Result
         return Ok(true);
     }
     if let Some(test) = word.strip("test") {
-        let inside = test.enclosed('(', ')').ok_or_else(|| test.unexpected("what is tested, as `(:uid@12)`"))?;
+        let inside =
+            test.enclosed('(', ')').ok_or_else(|| test.unexpected("the tested uid and version, as `(:uid@12)`"))?;
         request.test = Some(named(inside, settings, request.kind)?);
         return Ok(true);
     }
@@ -221,7 +222,7 @@ fn operand(word: Piece<'_>, request: &mut Request, settings: &Settings, one: boo
     }
 }
 
-/// Reads what stands behind `=>`; returns how many words it took.
+/// Parses the answer after `=>`; returns the number of words in it.
 fn answer(
     arrow: Piece<'_>,
     words: &[Piece<'_>],
@@ -235,9 +236,9 @@ fn answer(
     };
     let first = *words.first().ok_or_else(|| after(arrow, expected))?;
     if let Some(code) = first.strip("!") {
-        let code = code.number("an HTTP status behind '!'")?;
+        let code = code.number("an HTTP status after '!'")?;
         let code = u16::try_from(code).ok().filter(|c| (300..600).contains(c));
-        let code = code.ok_or_else(|| first.unexpected("an HTTP status from 300 to 599 behind '!'"))?;
+        let code = code.ok_or_else(|| first.unexpected("an HTTP status from 300 to 599 after '!'"))?;
         let live = words.get(1).and_then(|w| w.strip("live=:")).map(|uid| uid.text.to_owned());
         let taken = 1 + usize::from(live.is_some());
         return Ok((Answer::Refused(code, live), taken));
@@ -317,7 +318,7 @@ fn read(first: Piece<'_>, rest: &[Piece<'_>], settings: &Settings) -> Result<Act
     Ok(Act::Read { key: target, seen, decision })
 }
 
-/// Reads one word of a stream.
+/// Parses one word of a stream.
 pub fn carried(word: Piece<'_>, settings: &Settings, kind: usize) -> Result<Carried, SketchError> {
     let object = |piece: Piece<'_>| {
         let object = named(piece, settings, kind)?;
@@ -333,12 +334,12 @@ pub fn carried(word: Piece<'_>, settings: &Settings, kind: usize) -> Result<Carr
         _ => {}
     }
     if let Some(rest) = word.strip("^^") {
-        Ok(Carried::InitialEnd(rest.number("a revision behind '^^'")?))
+        Ok(Carried::InitialEnd(rest.number("a revision after '^^'")?))
     } else if let Some(rest) = word.strip("^") {
-        Ok(Carried::Bookmark(rest.number("a revision behind '^'")?))
+        Ok(Carried::Bookmark(rest.number("a revision after '^'")?))
     } else if let Some(rest) = word.strip("!") {
-        let code = rest.number("a status behind '!'")?;
-        Ok(Carried::Error(u16::try_from(code).map_err(|_| rest.unexpected("a status behind '!'"))?))
+        let code = rest.number("a status after '!'")?;
+        Ok(Carried::Error(u16::try_from(code).map_err(|_| rest.unexpected("a status after '!'"))?))
     } else if let Some(rest) = word.strip("+") {
         object(rest).map(Carried::Added)
     } else if let Some(rest) = word.strip("~") {

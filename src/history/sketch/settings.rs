@@ -1,4 +1,4 @@
-//! Setting lines, and what holds without them.
+//! Setting lines and their defaults.
 
 use super::error::SketchError;
 use super::syntax::{Client, Kind, Level, Recorded, Settings};
@@ -8,7 +8,7 @@ use super::text::Piece;
 pub const WORDS: [&str; 9] =
     ["column", "clock", "server", "client", "resource", "default", "recorded", "level", "uids"];
 
-/// The clock of everyone who names none.
+/// The clock of clients and servers without a declared one.
 pub const CLOCK: &str = "wall";
 
 const KINDS: [(&str, &str, &str, &str, bool); 26] = [
@@ -65,10 +65,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Takes a setting line in.
+    /// Applies a setting line.
     pub fn set(&mut self, word: &str, words: &[Piece<'_>], line: Piece<'_>) -> Result<(), SketchError> {
         let missing = |what: &str| SketchError::at(line.end(), what, "the end of the line");
-        let first = *words.first().ok_or_else(|| missing(&format!("what {word:?} is about")))?;
+        let first = *words.first().ok_or_else(|| missing(&format!("a name or value for {word:?}")))?;
         match word {
             "column" => {
                 self.column = duration(first)?;
@@ -77,11 +77,11 @@ impl Settings {
                 }
             }
             "clock" => {
-                let ahead = *words.get(1).ok_or_else(|| missing("how far the clock is ahead, as `+40ms`"))?;
+                let ahead = *words.get(1).ok_or_else(|| missing("an offset of the clock, as `+40ms`"))?;
                 let ahead = match (ahead.strip("+"), ahead.strip("-")) {
                     (Some(rest), _) => duration(rest)?,
                     (_, Some(rest)) => -duration(rest)?,
-                    _ => return Err(ahead.unexpected("how far the clock is ahead, as `+40ms` or `-2s`")),
+                    _ => return Err(ahead.unexpected("an offset of the clock, as `+40ms` or `-2s`")),
                 };
                 self.clocks.retain(|(name, _)| name != first.text);
                 self.clocks.push((first.text.to_owned(), ahead));
@@ -125,7 +125,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Index of the client with a name; a new one has the defaults.
+    /// Index of the client with this name. A new client gets the defaults.
     pub fn client(&mut self, alias: &str) -> usize {
         if let Some(index) = self.clients.iter().position(|c| c.alias == alias) {
             return index;
@@ -208,7 +208,7 @@ impl Settings {
             .ok_or_else(|| name.unexpected("a resource (others are declared: `resource things.example.com`)"))
     }
 
-    /// How far a clock is ahead.
+    /// Offset of a clock, in nanoseconds.
     pub fn ahead(&self, clock: &str) -> i64 {
         self.clocks.iter().find(|(name, _)| name == clock).map_or(0, |(_, ahead)| *ahead)
     }
@@ -237,10 +237,10 @@ fn level(word: Piece<'_>) -> Result<Level, SketchError> {
     }
 }
 
-/// A day: sketches are short, and their times must not run over.
+/// Limit on durations: one day, so that sums of times cannot overflow.
 const LONGEST: i64 = 86_400_000_000_000;
 
-/// `40ms`, `2s`, `10us`, in nanoseconds.
+/// Parses `40ms`, `2s` or `10us`, in nanoseconds.
 pub fn duration(word: Piece<'_>) -> Result<i64, SketchError> {
     let expected = "a duration, as `40ms`, `2s` or `10us`";
     let digits = word.text.len() - word.text.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -1,4 +1,4 @@
-//! A sketch, read: who did what when, with everything that the writer said and nothing that was left out.
+//! The syntax tree of a sketch: the acts as written, without completed parts.
 
 /// A place in the sketch: line from 1, column from 0 in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,7 +9,7 @@ pub struct Place {
     pub column: u32,
 }
 
-/// Who recorded a client's requests.
+/// The recorder of a client's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recorded {
     /// The client: a capture.
@@ -34,7 +34,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The word of the audit log.
+    /// The level's name in an audit log.
     pub fn word(self) -> &'static str {
         match self {
             Level::Metadata => "Metadata",
@@ -44,7 +44,7 @@ impl Level {
     }
 }
 
-/// A client as declared, or as its first timeline implies.
+/// A client, declared or implied by its first line.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     /// The name in the sketch.
@@ -57,9 +57,9 @@ pub struct Client {
     pub clock: String,
     /// Source address in audit logs.
     pub address: String,
-    /// Pod whose token it uses, for audit logs.
+    /// Name of the pod whose token it uses, for audit logs.
     pub pod: String,
-    /// Who recorded its requests.
+    /// The recorder of its requests.
     pub recorded: Recorded,
     /// Audit level.
     pub level: Level,
@@ -80,43 +80,43 @@ pub struct Kind {
     pub namespaced: bool,
 }
 
-/// What the setting lines say.
+/// The content of all setting lines.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Nanoseconds that one column stands for.
+    /// Duration of one column, in nanoseconds.
     pub column: i64,
-    /// Clocks and how far each is ahead, in nanoseconds.
+    /// Clocks and their offsets, in nanoseconds.
     pub clocks: Vec<(String, i64)>,
-    /// Servers and the clock of each one's audit log.
+    /// Servers and the clocks of their audit logs.
     pub servers: Vec<(String, String)>,
     /// Clients.
     pub clients: Vec<Client>,
-    /// Kinds; timelines name them by index.
+    /// Kinds; acts refer to them by index.
     pub kinds: Vec<Kind>,
-    /// The kind of a key that names none.
+    /// The kind of a key without a resource.
     pub default_kind: usize,
-    /// The namespace of a key that names none.
+    /// The namespace of a key without one.
     pub namespace: String,
     /// Whether uids are written as UUIDs.
     pub uuids: bool,
-    /// Defaults of clients.
+    /// The default recorder of a client.
     pub recorded: Recorded,
     /// Default audit level.
     pub level: Level,
 }
 
-/// An object as named: every part may be left out.
+/// A mentioned object. Every part may be omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Where it stands.
+    /// Place.
     pub at: Place,
     /// Kind, namespace and name.
     pub key: Option<SketchKey>,
-    /// Uid; `Some("")` for "not recorded".
+    /// Uid; `Some("")` if not recorded.
     pub uid: Option<String>,
     /// Version.
     pub revision: Option<u128>,
-    /// What is in square brackets.
+    /// The content of the square brackets.
     pub attributes: Option<Attributes>,
 }
 
@@ -127,11 +127,11 @@ pub struct SketchKey {
     pub kind: usize,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name; `*` for one that the server makes up.
+    /// Name; `*` for a name that the server generates.
     pub name: String,
 }
 
-/// What is said about an object in square brackets.
+/// The content of an object's square brackets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// Labels.
@@ -144,47 +144,47 @@ pub struct Attributes {
     pub owners: Vec<(String, String, String)>,
     /// Finalizers.
     pub finalizers: Vec<String>,
-    /// Other fields: the members that lead to each, and its value.
+    /// Other fields: the members of each path, and the value.
     pub fields: Vec<(Vec<String>, serde_json::Value)>,
-    /// Deletion has begun and something holds it back.
+    /// Deletion has begun, and something holds it back.
     pub deleting: bool,
-    /// Deletion has begun and nothing holds it back any more.
+    /// Deletion has begun, and nothing holds it back.
     pub gone: bool,
     /// Only identity was recorded.
     pub reduced: bool,
 }
 
-/// Verbs.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// One object.
+    /// Reads one object.
     Get,
-    /// Many.
+    /// Reads all objects of a scope.
     List,
-    /// A stream.
+    /// Streams changes.
     Watch,
-    /// A new object.
+    /// Creates an object.
     Create,
-    /// A whole object replaced.
+    /// Replaces a whole object.
     Put,
-    /// A part replaced.
+    /// Changes a part of an object.
     Patch,
-    /// One object deleted.
+    /// Deletes one object.
     Delete,
-    /// Many deleted.
+    /// Deletes all objects of a scope.
     DeleteAll,
 }
 
-/// Which continue token a page is asked for with.
+/// The continue token of a request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// One that names a revision.
+    /// A token with a revision.
     At(u128),
-    /// One out of a 410 answer.
+    /// The token in a 410 answer.
     Inconsistent,
 }
 
-/// How a read asks.
+/// The options of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     /// `resourceVersion`.
@@ -195,7 +195,7 @@ pub struct Ask {
     pub limit: Option<u128>,
     /// `continue`.
     pub token: Option<Token>,
-    /// Behind which key the token goes on: the last of the page before, empty where no page was drawn.
+    /// The key after which the token continues: the last of the previous page; empty if no page was drawn.
     pub after: String,
     /// `sendInitialEvents`.
     pub initial: Option<bool>,
@@ -218,19 +218,19 @@ pub struct Request {
     pub kind: usize,
     /// Namespace of a list or watch; empty for all.
     pub namespace: String,
-    /// The object, with the uid and version that the request names.
+    /// The object, with the uid and version in the request.
     pub target: Named,
-    /// How it asks.
+    /// The options.
     pub ask: Ask,
     /// Subresource, or empty.
     pub subresource: String,
     /// Whether it is a dry run.
     pub dry_run: bool,
-    /// A JSON patch with these tests.
+    /// The tests of a JSON patch.
     pub test: Option<Named>,
     /// Whether its body was recorded.
     pub body: bool,
-    /// Decision that it belongs to.
+    /// The decision that it belongs to.
     pub decision: String,
     /// The answer.
     pub answer: Answer,
@@ -239,7 +239,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The last key of a page that is not the last one, as continue tokens name it: below the request's own path.
+    /// The last key of a page with more pages after it, as continue tokens write it: below the request's path.
     pub fn page_end(&self) -> Option<String> {
         let Answer::List(_, Some(items), true) = &self.answer else { return None };
         let last = items.last()?.key.as_ref()?;
@@ -252,21 +252,21 @@ impl Request {
 #[allow(clippy::large_enum_variant)] // few of them, and short-lived
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// None was seen.
+    /// No answer was seen.
     None,
     /// Success, its body not recorded.
     Bare,
-    /// Success with a `Status` that names a uid.
+    /// Success with a `Status`, perhaps with a uid.
     Ok(Option<String>),
     /// A refusal: HTTP code and, for a uid conflict, the live uid.
     Refused(u16, Option<String>),
     /// One object.
     Object(Named),
-    /// A list: revision, items (none: rows without identity) and whether more pages follow.
+    /// A list: revision, items (none: rows without identity), and whether more pages follow.
     List(u128, Option<Vec<Named>>, bool),
 }
 
-/// What a stream carries.
+/// One word of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// `+`
@@ -281,22 +281,22 @@ pub enum Carried {
     InitialEnd(u128),
     /// `!`
     Error(u16),
-    /// The stream's end: `eof`, `closed`, `error`.
+    /// The end of the stream: `eof`, `closed`, `error`.
     End(&'static str),
 }
 
-/// An event of a stream with its time.
+/// A timed event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Where it stands.
+    /// Place.
     pub at: Place,
-    /// When, in nanoseconds from the sketch's beginning.
+    /// Time, in nanoseconds from the begin of the sketch.
     pub time: i64,
-    /// What.
+    /// The event.
     pub carried: Carried,
 }
 
-/// What a client does.
+/// One act of a client.
 #[allow(clippy::large_enum_variant)] // few of them, and short-lived
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -306,43 +306,43 @@ pub enum Act {
     Read {
         /// The object.
         key: SketchKey,
-        /// What it saw.
+        /// The object read.
         seen: Option<Named>,
         /// The decision that used it.
         decision: String,
     },
     /// A decision, from begin to end.
     Decide(String),
-    /// A mark for pictures.
+    /// A note for diagrams.
     Mark(String),
 }
 
-/// An act of a client's life in time.
+/// An act with its time and its client.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// Where it stands.
+    /// Place.
     pub at: Place,
     /// Index of the client.
     pub client: usize,
-    /// Its life.
+    /// The incarnation of the client.
     pub life: String,
-    /// The server that it talks to, or empty.
+    /// The server it talks to, or empty.
     pub server: String,
-    /// Begin, in nanoseconds from the sketch's beginning.
+    /// Begin, in nanoseconds from the begin of the sketch.
     pub begin: i64,
-    /// End; none where nobody saw one.
+    /// End; none if no recorder saw one.
     pub end: Option<i64>,
-    /// What.
+    /// The act.
     pub act: Act,
 }
 
-/// A sketch, read.
+/// A parsed sketch.
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// Settings.
     pub settings: Settings,
     /// Acts, in the order of the text.
     pub acts: Vec<Timed>,
-    /// What etcd itself showed.
+    /// Events that etcd itself showed.
     pub witness: Vec<Event>,
 }

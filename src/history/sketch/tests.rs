@@ -1,7 +1,7 @@
 use super::{evidence, sketch};
 use crate::history::{Asked, DeliveryKind, History, Marks, Outcome, StreamEnd};
 
-/// A history in few words: one operation a line, its stream's deliveries behind it.
+/// A history in short: one operation per line, followed by the deliveries of its stream.
 fn shown(text: &str) -> String {
     let history = sketch(text).unwrap_or_else(|error| panic!("{error}"));
     history.operations.iter().enumerate().map(|(index, _)| operation(&history, index) + "\n").collect()
@@ -103,7 +103,7 @@ fn a_stream_goes_on_until_it_ends() {
          ctrl@A ..n ~nodes/n1@10 --- closed\n",
     );
     let history = history.unwrap_or_else(|error| panic!("{error}"));
-    // The second line named no stream, so it went on with the latest one.
+    // The second line names no stream, so it continues the latest one.
     let shown: Vec<String> = (0..2).map(|index| operation(&history, index)).collect();
     assert!(shown[0].ends_with("+b:b-uid@13 ~a:a-uid@14 ^16 Open"), "{}", shown[0]);
     assert!(shown[1].contains("^^9 -a:a-uid@17 ~n1:n@10 !410 Closed"), "{}", shown[1]);
@@ -233,7 +233,7 @@ fn caches_and_decisions_are_recorded() {
          ctrl@A  READ nodes/n1 => absent for d1\n\
          ctrl@A  DELETE web:u1 for d1 => ok\n",
     );
-    assert!(history.is_err(), "a read names a key; what it saw stands behind the arrow");
+    assert!(history.is_err(), "a read names a key; the value follows the arrow");
     let history = sketch(
         "ctrl@A  READ web => :u1@12 for d1\n\
          ctrl@A  READ nodes/n1 => absent for d1\n\
@@ -374,7 +374,7 @@ fn errors_point_at_the_word() {
         ),
         (
             "c@A  |--GET a => 12",
-            "line 1, column 6: expected an act that ends with `|`, `-?` (no answer seen) or `..` (goes on), found \"|\"\n  \
+            "line 1, column 6: expected an act that ends with `|`, `-?` (no answer seen) or `..` (continues), found \"|\"\n  \
              |\n1 | c@A  |--GET a => 12\n  |      ^",
         ),
         (
@@ -387,10 +387,7 @@ fn errors_point_at_the_word() {
             "line 1, column 18: expected a listed object with its version, as `a@12`, found \"a\"\n  |\n1 | c@A  LIST => \
              12 {a b@3}\n  |                  ^",
         ),
-        (
-            "c@A  GET a",
-            "line 1, column 11: expected `=>` with the answer (`=> ?` where none was seen), found nothing\n",
-        ),
+        ("c@A  GET a", "line 1, column 11: expected `=>` with the answer (`=> ?` if none was seen), found nothing\n"),
     ] {
         let found = error(text);
         assert!(
@@ -414,10 +411,10 @@ fn errors_name_what_stood_to_reason() {
         ("c@A  .. +a@5", (1, 8), "a stream that an earlier line"),
         ("\tc@A GET a => 1", (1, 1), "spaces"),
         (" c@A GET a => 1", (1, 1), "at the line's begin"),
-        ("c@A", (1, 4), "what the client does"),
+        ("c@A", (1, 4), "an act of the client"),
         ("resource é.x", (1, 10), "small letters"),
         ("--- 90000s", (1, 5), "at most a day"),
-        ("clock x 5ms", (1, 9), "how far the clock is ahead"),
+        ("clock x 5ms", (1, 9), "an offset of the clock"),
         ("column 1us", (1, 8), "between 10us and 60s"),
         ("client c colour=red", (1, 10), "`user`"),
         ("default gizmos", (1, 9), "a resource"),

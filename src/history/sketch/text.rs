@@ -1,4 +1,4 @@
-//! Words of a line with their columns.
+//! Splits a line into words with their columns.
 
 use super::error::SketchError;
 use super::syntax::Place;
@@ -8,7 +8,7 @@ use super::syntax::Place;
 pub struct Piece<'t> {
     /// Its text.
     pub text: &'t str,
-    /// Where it begins.
+    /// Place of its first character.
     pub at: Place,
 }
 
@@ -29,7 +29,7 @@ impl<'t> Piece<'t> {
         self.part(from, self.text.len())
     }
 
-    /// Without white space around it.
+    /// Without surrounding white space.
     pub fn trimmed(self) -> Piece<'t> {
         let from = self.text.len() - self.text.trim_start().len();
         self.part(from, self.text.trim_end().len().max(from))
@@ -40,13 +40,13 @@ impl<'t> Piece<'t> {
         self.text.strip_prefix(prefix).map(|_| self.after(prefix.len()))
     }
 
-    /// What `(`, `[` or `{` and its partner enclose, where the whole piece is that.
+    /// The content between `open` and `close`, if they enclose the whole piece.
     pub fn enclosed(self, open: char, close: char) -> Option<Piece<'t>> {
         let inner = self.text.strip_prefix(open)?.strip_suffix(close)?;
         Some(self.part(1, 1 + inner.len()))
     }
 
-    /// Splits at the first `separator`; the second part begins behind it.
+    /// Splits at the first `separator`, which belongs to neither part.
     pub fn split(self, separator: char) -> (Piece<'t>, Option<Piece<'t>>) {
         match self.text.find(separator) {
             Some(at) => (self.part(0, at), Some(self.after(at + separator.len_utf8()))),
@@ -54,25 +54,25 @@ impl<'t> Piece<'t> {
         }
     }
 
-    /// The place behind its last character.
+    /// The place after the last character.
     pub fn end(self) -> Place {
         Place { column: self.at.column + self.text.chars().count() as u32, ..self.at }
     }
 
-    /// The error that something else stood to reason here.
+    /// The error that this piece should have been something else.
     pub fn unexpected(self, expected: impl Into<String>) -> SketchError {
         let found = if self.text.is_empty() { "nothing".to_owned() } else { format!("{:?}", self.text) };
         SketchError::at(self.at, expected, found)
     }
 
-    /// A whole number.
+    /// Parses a whole number.
     pub fn number(self, what: &str) -> Result<u128, SketchError> {
         let digits = !self.text.is_empty() && self.text.bytes().all(|b| b.is_ascii_digit());
         let number = if digits { self.text.parse().ok() } else { None };
         number.ok_or_else(|| self.unexpected(what))
     }
 
-    /// Words, separated by white space (and by `,` where `commas`); brackets hold together what they enclose.
+    /// Words, separated by white space (and by `,` if `commas`). Brackets hold their content together.
     pub fn words(self, commas: bool) -> Result<Vec<Piece<'t>>, SketchError> {
         let mut words = Vec::new();
         let mut start = None;
@@ -100,7 +100,7 @@ impl<'t> Piece<'t> {
         }
         if let Some((at, o)) = open.pop() {
             let place = self.after(at);
-            return Err(place.unexpected(format!("{:?} somewhere behind", partner(o).to_string())));
+            return Err(place.unexpected(format!("a later {:?}", partner(o).to_string())));
         }
         if let Some(from) = start {
             words.push(self.after(from));

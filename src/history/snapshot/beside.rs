@@ -1,26 +1,30 @@
-//! Containers beside the evidence that they were packed from: both say the same, and must count once.
+//! Detects containers given together with the evidence that they were packed from, so that no fact counts twice.
+//!
+//! Input: the unpacked containers and the given files. If all evidence of a container is given, the evidence is read and the
+//! container left out. If the container holds all given files, the container is read. Otherwise both are read and the overlap is
+//! reported.
 
 use super::present::{Files, Now, Packed};
 use crate::history::Subject;
 use crate::history::store::History;
 use crate::ingest::{FileId, FileSummary, InputFile, Reports, SourceRule};
 
-/// Why a container is left out: what it was packed from is read instead.
-pub const STANDS_BESIDE: &str = "a container of evidence that is here itself: the evidence was read instead";
-/// Why evidence is left out.
-pub const IS_PACKED: &str = "evidence that a container beside it holds: the container was read instead";
-/// What is said where neither can stand for the other.
+/// The reason to leave out a container: all its evidence is given.
+pub const STANDS_BESIDE: &str = "a container of evidence that was given too: the evidence was read instead";
+/// The reason to leave out evidence: a given container holds it.
+pub const IS_PACKED: &str = "evidence that a given container holds: the container was read instead";
+/// The warning if neither replaces the other.
 pub const COUNTS_TWICE: &str =
-    "evidence that a container beside it holds as well: it counts twice, pack all of it together";
+    "evidence that a given container also holds, so it counts twice: pack all evidence into one container";
 
-/// All of these.
+/// All reasons.
 pub const WHY: [&str; 3] = [STANDS_BESIDE, IS_PACKED, COUNTS_TWICE];
 
-/// What was left out, or counts twice, and why.
+/// An input that was left out or counts twice, with the reason.
 pub(in super::super) type Left = (InputFile, &'static str);
 
-/// Leaves out of what was given, or of its containers, what both have: the container, where all evidence that it was packed from is
-/// given; the evidence, where a container holds all that is given. Returns what is left of the containers, and what was left out.
+/// Removes overlap between containers and given files. Returns the histories of the containers that stay, and the inputs that
+/// were left out or count twice.
 pub(in super::super) fn once(
     containers: Vec<(InputFile, Vec<History>)>,
     given: &mut Reports,
@@ -39,7 +43,7 @@ pub(in super::super) fn once(
             given.reports.iter_mut().flat_map(|report| &mut report.files).chain(&mut given.others).collect();
         let shared: Vec<usize> = places.iter().flatten().copied().collect();
         if !packed.is_empty() && places.iter().all(Option::is_some) {
-            // What was said of the files when they were packed, and is not said otherwise now, holds.
+            // Declarations made at packing apply, unless the caller declares something else now.
             for (input, at) in packed.iter().zip(&shared) {
                 let file = &mut files[*at];
                 if file.source == SourceRule::default() && file.format.is_none() {
@@ -51,7 +55,7 @@ pub(in super::super) fn once(
         }
         let all_given = !shared.is_empty() && {
             let known = Packed::of(histories.iter().flat_map(|history| &history.inputs));
-            // A pipe that is passed over says nothing that a container could hold.
+            // A pipe that is skipped has no content that a container could hold.
             files.iter().all(|file| file.beginning.is_passed_over() || known.has(file, &mut now))
         };
         left.extend(shared.iter().map(|at| (files[*at].clone(), if all_given { IS_PACKED } else { COUNTS_TWICE })));
@@ -65,7 +69,7 @@ pub(in super::super) fn once(
     (kept, left)
 }
 
-/// Notes in a history what was left out beside it.
+/// Records in a history the inputs that were left out.
 pub(in super::super) fn note(history: &mut History, left: Vec<Left>) {
     for (input, why) in left {
         let id = FileId(u32::try_from(history.inputs.len()).unwrap_or(u32::MAX));
@@ -78,7 +82,7 @@ pub(in super::super) fn note(history: &mut History, left: Vec<Left>) {
     }
 }
 
-/// The inputs of a history that were evidence.
+/// The inputs of a history that were read as evidence.
 fn packed_from(history: &History) -> impl Iterator<Item = &InputFile> {
     let evidence = |at: usize| history.files.get(at).is_some_and(|file| file.format.is_some());
     history.inputs.iter().enumerate().filter(move |(at, _)| evidence(*at)).map(|(_, input)| input)

@@ -1,4 +1,4 @@
-//! The facts of Kubernetes evidence and of operation logs.
+//! Writes and reads the tables of Kubernetes evidence and of operation logs.
 
 use super::kind;
 use super::validity::Bounds;
@@ -13,7 +13,7 @@ use crate::ingest::{InputFile, Problem};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
-/// What an operation log holds beside its tables.
+/// The fields of an operation log outside its tables.
 #[derive(Debug, Serialize, Deserialize)]
 struct Log {
     model: Option<String>,
@@ -23,7 +23,7 @@ struct Log {
 }
 
 pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Result<()> {
-    // Every field by name, so that one that is added is not forgotten.
+    // Every field by name, so that the compiler reports a new one.
     let History {
         inputs: _,
         problems: _,
@@ -116,7 +116,7 @@ pub(super) fn read(
     };
     let (parts, children) = (from.rows(kind::PARTS)?, from.rows(kind::PART_CHILDREN)?);
     history.parts = Parts::of_rows(parts, children, history.names.len())
-        .ok_or_else(|| Refusal::contradiction("declared fields that are made of what is not there"))?;
+        .ok_or_else(|| Refusal::contradiction("declared fields with parts that do not exist"))?;
     history.clients = from.rows(kind::CLIENTS)?;
     history.incarnations = from.rows(kind::INCARNATIONS)?;
     history.servers = from.rows(kind::SERVERS)?;
@@ -146,7 +146,7 @@ fn read_calls(from: &mut Container) -> Result<Calls, Refusal> {
     from.each(kind::CALLS, |rows| rows.into_iter().for_each(|call| calls.push(call)))?;
     let texts = read_names(from)?;
     let values = Values::of_rows(from.rows(kind::VALUES)?, texts)
-        .ok_or_else(|| Refusal::contradiction("values that are made of what is not there"))?;
+        .ok_or_else(|| Refusal::contradiction("values with parts that do not exist"))?;
     let functions = from.rows(kind::FUNCTIONS)?;
     let keys: Vec<(ValueId, KeyId)> = from.rows(kind::CALL_KEYS)?;
     let Log { model, others, falls_back, lost } = log;
@@ -162,5 +162,5 @@ pub(super) fn names<W: Write>(to: &mut Writer<W>, names: &Interner) -> io::Resul
 pub(super) fn read_names(from: &mut Container) -> Result<Interner, Refusal> {
     let lengths: Vec<u32> = from.rows(kind::NAME_LENGTHS)?;
     Interner::of_texts(from.text(kind::NAMES)?, &lengths)
-        .ok_or_else(|| Refusal::contradiction("names that are not told apart"))
+        .ok_or_else(|| Refusal::contradiction("a name that occurs twice"))
 }

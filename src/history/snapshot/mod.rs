@@ -1,12 +1,12 @@
-//! Histories as they were read and joined, packed into a [container](crate::container): what every later stage starts from, so that
-//! judging it gives what judging the evidence gives, without reading the evidence.
+//! Packs histories into a [container](crate::container) and unpacks them. Checking an unpacked history gives the same result as
+//! checking its evidence.
 //!
-//! Tables hold the rows of a [`History`] as they are, identifiers included. What can be made from them anew (look-up tables, the names that
-//! an etcd cluster's history has) is not stored. What is stored is checked before it is believed: every identifier names a row that is
-//! there, every range lies in its table, what must be in order is, and nothing contains itself (`validity`).
+//! Tables hold the rows of a [`History`] unchanged, ids included. Data that can be derived (look-up tables, the names in an etcd
+//! cluster's history) is not stored. `validity` checks every id, range and order, and excludes cycles, before a later stage sees
+//! the history.
 //!
-//! Evidence is not copied: rows keep file, line and offset, and lines are read again from the file where it is still there and still is
-//! what it was ([`crate::ingest::Identity`]).
+//! Evidence is not copied. Rows keep file, line and offset, and a line is read again from its file, if that file still has the
+//! same [`crate::ingest::Identity`]. When a stored type changes, raise [`VERSION`].
 
 pub(crate) mod beside;
 mod facts;
@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// The version of what the tables hold. It counts up whenever a stored type changes, which `tests/snapshot.rs` notices, or what is kept
-/// out of the tables.
+/// The version of the tables' content. Raise it when a stored type or the set of stored data changes; `tests/snapshot.rs` detects
+/// the former.
 pub const VERSION: u16 = 8;
 
-/// The kinds of tables. Numbers are never used twice.
+/// The kinds of tables. A number is never reused.
 mod kind {
     macro_rules! kinds {
         ($($name:ident $number:literal)*) => {$( pub const $name: u16 = $number; )*};
@@ -44,19 +44,19 @@ mod kind {
     }
 }
 
-/// What a container says about itself.
+/// The header of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     /// The version of retrograde that wrote it.
     tool: String,
-    /// Which declared fields were kept: [`Fields::fingerprint`].
+    /// Fingerprint of the declared fields that were kept: [`Fields::fingerprint`].
     fields: u64,
     /// See [`Packing::request`].
     request: String,
     histories: u32,
 }
 
-/// The nature of a history as a container has it: its codes must not change with the names of [`history::Nature`].
+/// The stored code of a nature, independent of the names of [`history::Nature`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Nature {
     Kubernetes,
@@ -64,27 +64,27 @@ enum Nature {
     Operations,
 }
 
-/// How histories are packed.
+/// Options of packing.
 #[derive(Clone, Debug)]
 pub struct Packing<'p> {
     /// The declared fields with which the evidence was read.
     pub fields: &'p Fields,
-    /// Anything that the reader should get back: what a cached container answers.
+    /// Text that the reader gets back; a cache uses it to recognize the request that the container answers.
     pub request: &'p str,
-    /// Whether chunks are compressed, where the build can.
+    /// Whether to compress chunks, if the build supports it.
     pub compress: bool,
 }
 
-/// What was packed.
+/// The content of a container.
 #[derive(Debug)]
 pub struct Unpacked {
-    /// As it was given.
+    /// See [`Packing::request`].
     pub request: String,
     /// The histories.
     pub histories: Vec<History>,
 }
 
-/// Packs histories. Inputs without an identity get the one that they have now.
+/// Packs histories. An input without an identity gets the present one of its file.
 pub fn write<W: Write>(out: W, histories: &[History], packing: &Packing<'_>) -> io::Result<W> {
     let mut writer = Writer::new(out, VERSION, packing.compress)?;
     let manifest = Manifest {
@@ -117,14 +117,15 @@ pub fn write<W: Write>(out: W, histories: &[History], packing: &Packing<'_>) -> 
     writer.finish()
 }
 
-/// Unpacks histories that were read with these fields kept. Inputs are looked for where they were, and in the folder `beside`.
+/// Unpacks histories, which must have been read with the same fields. Looks for inputs at their old path, then in the folder
+/// `beside`.
 pub fn read(from: &mut dyn Read, fields: &Fields, beside: Option<&Path>) -> Result<Unpacked, Refusal> {
     let mut container = Container::read(from, VERSION)?;
     let manifest: Manifest = container.row(kind::MANIFEST)?;
     if manifest.fields != fields.fingerprint() {
         let tool = &manifest.tool;
         return Err(Refusal::Unfit(format!(
-            "keeps other fields of objects (retrograde {tool} wrote it): pack the evidence again, with the same --rules"
+            "was packed by retrograde {tool} with other fields of objects: pack the evidence again, with the same --rules"
         )));
     }
     let mut histories = Vec::new();
@@ -146,8 +147,7 @@ pub fn read(from: &mut dyn Read, fields: &Fields, beside: Option<&Path>) -> Resu
     Ok(Unpacked { request: manifest.request, histories })
 }
 
-/// Reads the histories of an input that is a container. One that is refused is a history of which nothing could be read, which is a
-/// problem.
+/// Reads the histories of a container. A refused container yields one empty history with the problem.
 pub(super) fn load<'a>(
     opener: &mut Opener<'a>,
     input: &'a InputFile,
@@ -170,7 +170,7 @@ fn refused(input: InputFile, refusal: &Refusal) -> History {
         file: Some(id),
         path: input.shown.clone(),
         line: 0,
-        expected: "a history container that can be read".to_owned(),
+        expected: "a readable history container".to_owned(),
         found: refusal.to_string(),
     };
     let file = FileSummary { path: input.shown.clone(), problems: 1, ..FileSummary::default() };

@@ -1,11 +1,11 @@
-//! Which files have the content of which inputs that were packed. Each file is asked once how long it is, and read only where its time
-//! does not tell.
+//! Finds files with the content of packed inputs. The size is compared first. A digest is computed only if the modification time
+//! does not decide, and once per file.
 
 use crate::ingest::{Identity, InputFile, Member};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
-/// What files are now, as far as somebody asked.
+/// Present state of files, cached.
 #[derive(Default)]
 pub(super) struct Now {
     outside: FxHashMap<PathBuf, Option<(u64, i64)>>,
@@ -13,7 +13,7 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Size and time of a regular file. The files of an archive are one file.
+    /// Size and modification time of a regular file. All files of an archive share those of the archive.
     fn outside(&mut self, path: &Path) -> Option<(u64, i64)> {
         if let Some(known) = self.outside.get(path) {
             return *known;
@@ -33,10 +33,10 @@ impl Now {
     }
 }
 
-/// What has one length, and one place in an archive where it is in one.
+/// Position in an archive, if any, and size.
 type Shape = (Option<Member>, u64);
 
-/// Files, to be found by what was packed.
+/// Files, indexed for look-up by packed inputs.
 #[derive(Default)]
 pub(super) struct Files {
     by_shape: FxHashMap<Shape, Alike>,
@@ -45,16 +45,16 @@ pub(super) struct Files {
 /// Files of one shape.
 #[derive(Default)]
 struct Alike {
-    /// Each with its place among all files, in order.
+    /// Each with its rank among all files, in order.
     files: Vec<(usize, PathBuf)>,
-    /// The first of each time.
+    /// The first file for each time.
     by_time: FxHashMap<i64, usize>,
-    /// The first of each digest, once somebody asked.
+    /// The first file for each digest, computed on demand.
     by_digest: Option<FxHashMap<u32, usize>>,
 }
 
 impl Files {
-    /// Of files in order.
+    /// Indexes files, in order.
     pub fn of<'f>(files: impl Iterator<Item = &'f InputFile>, now: &mut Now) -> Files {
         let mut found = Files::default();
         for (at, file) in files.enumerate().filter(|(_, file)| file.bytes.is_none()) {
@@ -66,7 +66,7 @@ impl Files {
         found
     }
 
-    /// The place of the first file that has the content of a packed input.
+    /// The rank of the first file with the content of a packed input.
     pub fn find(&mut self, packed: &InputFile, now: &mut Now) -> Option<usize> {
         let identity = packed.identity?;
         let alike = self.by_shape.get_mut(&(packed.member.clone(), identity.size))?;
@@ -88,14 +88,14 @@ impl Files {
     }
 }
 
-/// Contents that were packed, to be found by what files are.
+/// Contents of packed inputs, indexed for look-up by present files.
 pub(super) struct Packed<'p> {
     times: FxHashSet<(Option<&'p Member>, u64, i64)>,
     digests: FxHashMap<(Option<&'p Member>, u64), FxHashSet<u32>>,
 }
 
 impl<'p> Packed<'p> {
-    /// Of inputs of histories.
+    /// Indexes the inputs of histories.
     pub fn of(inputs: impl Iterator<Item = &'p InputFile>) -> Packed<'p> {
         let (mut times, mut digests) = (FxHashSet::default(), FxHashMap::default());
         for input in inputs {
@@ -108,7 +108,7 @@ impl<'p> Packed<'p> {
         Packed { times, digests }
     }
 
-    /// Whether the content of a file is one of them.
+    /// Whether the file has the content of a packed input.
     pub fn has(&self, file: &InputFile, now: &mut Now) -> bool {
         let Some((size, modified)) = now.outside(&file.path).filter(|_| file.bytes.is_none()) else { return false };
         let member = file.member.as_ref();

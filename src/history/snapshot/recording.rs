@@ -1,4 +1,4 @@
-//! A recorded etcd cluster.
+//! Writes and reads the tables of a recorded etcd cluster.
 
 use super::facts::{names, read_names};
 use super::kind;
@@ -10,7 +10,7 @@ use crate::ingest::{InputFile, Problem};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
-/// What a recording holds beside its tables.
+/// The fields of a recording outside its tables.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     name: String,
@@ -19,7 +19,7 @@ struct Head {
     members: u32,
 }
 
-/// A member without its tables.
+/// The fields of a member outside its tables.
 #[derive(Debug, Serialize, Deserialize)]
 struct MemberHead {
     name: String,
@@ -47,7 +47,7 @@ struct StoreHead {
 }
 
 pub(super) fn write<W: Write>(to: &mut Writer<W>, recording: &Recording) -> io::Result<()> {
-    // Every field by name, so that one that is added is not forgotten.
+    // Every field by name, so that the compiler reports a new one.
     let Recording {
         inputs: _,
         problems: _,
@@ -127,7 +127,7 @@ pub(super) fn read(from: &mut Container, inputs: Vec<InputFile>, problems: Vec<P
     };
     let texts = read_names(from)?;
     recording.values = Values::of_rows(texts, from.rows(kind::VALUES)?)
-        .ok_or_else(|| Refusal::contradiction("values that are not told apart"))?;
+        .ok_or_else(|| Refusal::contradiction("a value that occurs twice"))?;
     recording.clients = from.rows(kind::ETCD_CLIENTS)?;
     recording.operations = from.rows(kind::ETCD_OPERATIONS)?;
     recording.requests = Requests { conditions: from.rows(kind::CONDITIONS)?, steps: from.rows(kind::STEPS)? };

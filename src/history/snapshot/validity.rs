@@ -1,5 +1,6 @@
-//! What must be true of a history before anybody may walk through it: rows name rows that are there, ranges lie in their tables, and
-//! what the builders leave in order is in order. Later stages rely on it without asking again.
+//! Checks an unpacked history before any other code uses it: ids name existing rows, ranges lie in their tables, and tables have
+//! the order that the builders leave. Later stages rely on this without checks of their own, so every new table needs its check
+//! here.
 
 use crate::container::Refusal;
 use crate::history::Nature;
@@ -10,7 +11,7 @@ use crate::history::store::History;
 use crate::history::{Attributes, Incarnation, Key, Scope, Symbol, Verb};
 use crate::ingest::{Position, Problem};
 
-/// How many rows a table has.
+/// The number of rows of a table.
 #[derive(Clone, Copy, Debug)]
 struct Extent(usize);
 
@@ -19,23 +20,23 @@ impl Extent {
         Extent(table.len())
     }
 
-    /// Whether it has this row.
+    /// Whether the row exists.
     fn has(self, row: usize) -> bool {
         row < self.0
     }
 
-    /// Whether it has this row, or none is meant.
+    /// Whether the row exists or is none.
     fn may(self, row: usize) -> bool {
         row < self.0 || row == u32::MAX as usize
     }
 
-    /// Whether it has these rows.
+    /// Whether all rows of the range exist.
     fn spans(self, start: u32, length: u32) -> bool {
         start.checked_add(length).is_some_and(|end| end as usize <= self.0)
     }
 }
 
-/// The extents of all tables that rows refer to.
+/// The sizes of all tables that rows refer to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     files: Extent,
@@ -60,10 +61,10 @@ fn all<T>(rows: &[T], what: &str, sound: impl Fn(&T) -> bool) -> Result<(), Refu
     none(rows.iter().position(|row| !sound(row)), what)
 }
 
-/// Whether no row was found that is not sound.
+/// An error if an unsound row was found.
 fn none(unsound: Option<usize>, what: &str) -> Result<(), Refusal> {
     match unsound {
-        Some(at) => Err(Refusal::contradiction(format!("{what} {at} refers to what is not there"))),
+        Some(at) => Err(Refusal::contradiction(format!("{what} {at} refers to a row that does not exist"))),
         None => Ok(()),
     }
 }
@@ -100,15 +101,15 @@ impl Bounds {
         let name = |symbol: &Symbol| self.names.has(symbol.index());
         inputs(h.inputs.len(), h.files.len(), &h.problems)?;
         let is_log = h.nature() == Nature::Operations;
-        must(h.placements.len() == if is_log { 0 } else { h.resources.len() }, "resources without a place")?;
-        must(!is_log || (h.operations.is_empty() && h.witness.is_empty()), "requests among the calls of a log")?;
+        must(h.placements.len() == if is_log { 0 } else { h.resources.len() }, "resources without a domain")?;
+        must(!is_log || (h.operations.is_empty() && h.witness.is_empty()), "an operation log with requests")?;
         all(&h.resources, "resource", |r| name(&r.group) && name(&r.plural))?;
         all(&h.placements, "place", |p| self.domains.has(p.domain.index()))?;
         all(&h.keys, "key", |k| self.key(k))?;
         all(&h.scopes, "scope", |s| self.scope(s))?;
         all(&h.attributes, "version", |a| self.attribute(a))?;
         all(&h.clients, "client", |client| self.names.may(client.index()))?;
-        all(&h.incarnations, "process life", |i| self.incarnation(i))?;
+        all(&h.incarnations, "incarnation", |i| self.incarnation(i))?;
         all(&h.servers, "server", name)?;
         all(&h.clocks, "clock", name)?;
         all(&h.server_versions, "server's version", |(server, _)| self.servers.has(server.index()))?;
@@ -124,11 +125,11 @@ impl Bounds {
                 && self.names.may(w.uid.index())
                 && self.attributes.may(w.attributes.index())
         })?;
-        all(&h.witness_spans, "stretch of a witness", |s| self.scopes.may(s.scope.index()) && self.place(s.position))?;
-        all(&h.request_places, "place of a request", |(id, place)| {
+        all(&h.witness_spans, "span of a witness", |s| self.scopes.may(s.scope.index()) && self.place(s.position))?;
+        all(&h.request_places, "position of a request", |(id, place)| {
             self.operations.has(id.index()) && self.place(*place)
         })?;
-        must(h.request_places.is_sorted(), "places of requests out of order")?;
+        must(h.request_places.is_sorted(), "positions of requests out of order")?;
         all(&h.server_records, "server's record of a request", |(id, place)| {
             self.operations.has(id.index()) && self.place(*place)
         })?;
@@ -176,7 +177,7 @@ impl Bounds {
                 AuditId::None | AuditId::Uuid(..) => true,
             };
             let names = [o.request_uid, o.answer_uid, o.decision, o.page_after, o.page_end];
-            // Requests that are about no resource are left out when a history is built.
+            // The builder leaves out requests without a resource.
             let of_resource = || self.resources.has(history.scopes[o.scope.index()].resource.index());
             let sound = audit_id
                 && self.place(o.position)
@@ -189,7 +190,7 @@ impl Bounds {
                 && names.iter().all(|name| self.names.may(name.index()))
                 && self.attributes.may(o.attributes.index())
                 && self.items.spans(o.items_start, o.items_len);
-            must(sound, &format!("operation {at} refers to what is not there"))?;
+            must(sound, &format!("operation {at} refers to a row that does not exist"))?;
             must(before <= Some((o.invoke, o.position)), &format!("operation {at} is out of order"))?;
             before = Some((o.invoke, o.position));
         }
@@ -206,12 +207,12 @@ impl Bounds {
             let in_order = stream.id.index() == at && stream.deliveries_start == delivered;
             must(
                 of_a_watch && in_order && self.deliveries.spans(stream.deliveries_start, stream.deliveries_len),
-                &format!("stream {at} is not where it must be"),
+                &format!("stream {at} has deliveries or an operation out of order"),
             )?;
             delivered += stream.deliveries_len;
             before = Some(stream.operation);
         }
-        must(delivered as usize == self.deliveries.0, "deliveries of no stream")
+        must(delivered as usize == self.deliveries.0, "deliveries without a stream")
     }
 
     fn delivery(&self, d: &Delivery) -> bool {
@@ -245,18 +246,18 @@ impl Bounds {
         let mut keys = calls.keys.iter();
         must(
             keys.all(|(value, key)| self.values.has(value.index()) && self.keys.has(key.index())),
-            "keys of calls that are not there",
+            "keys of calls that do not exist",
         )?;
         must(calls.calls.iter().is_sorted_by_key(|call| (call.invoke.rank, call.invoke.position)), "calls out of order")
     }
 }
 
 fn inputs(inputs: usize, files: usize, problems: &[Problem]) -> Result<(), Refusal> {
-    must(inputs == files, "another number of inputs than of files")?;
+    must(inputs == files, "numbers of inputs and files that differ")?;
     all(problems, "problem", |problem| problem.file.is_none_or(|file| (file.0 as usize) < files))
 }
 
-/// The deepest transaction inside transactions that is read from a log.
+/// Limit on nested transactions when a log is read.
 const DEEPEST: u8 = 64;
 
 /// Checks every row of a recorded cluster.
@@ -280,7 +281,7 @@ pub(super) fn check_recording(r: &Recording) -> Result<(), Refusal> {
             && mine(&client.watches, watches)
             && r.operations_of(client).iter().all(|operation| operation.client as usize == at)
             && r.watches_of(client).iter().all(|watch| watch.client as usize == at);
-        must(sound, &format!("client {at} has rows that are not its own"))?;
+        must(sound, &format!("client {at} has rows of another client"))?;
     }
     let results = Extent::of(&r.results);
     all(&r.operations, "operation", |o| {
@@ -315,7 +316,7 @@ pub(super) fn check_recording(r: &Recording) -> Result<(), Refusal> {
         if let Some(log) = &member.log {
             let entry = |entry: &etcd::LogEntry| rows.place(entry.position) && rows.request(&entry.request);
             all(&log.entries, "entry", entry)?;
-            all(&log.overwritten, "entry in the place of another", |both| entry(&both.old) && entry(&both.new))?;
+            all(&log.overwritten, "overwritten entry", |both| entry(&both.old) && entry(&both.new))?;
             must(log.entries.is_sorted_by(|a, b| a.index < b.index), "entries out of order")?;
         }
         if let Some(store) = &member.store {
@@ -327,18 +328,18 @@ pub(super) fn check_recording(r: &Recording) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The extents of a recording's tables.
+/// The sizes of a recording's tables.
 struct Rows {
     files: Extent,
     texts: Extent,
     values: Extent,
     conditions: Extent,
-    /// How deep each step is: 1 unless it is a transaction.
+    /// Depth of each step: 1 unless it is a transaction.
     depths: Vec<u8>,
 }
 
 impl Rows {
-    /// Steps are made of earlier ones.
+    /// A step may contain only earlier steps.
     fn with_steps(mut self, steps: &[Step]) -> Result<Rows, Refusal> {
         self.depths.reserve_exact(steps.len());
         for (at, step) in steps.iter().enumerate() {
@@ -350,12 +351,12 @@ impl Rows {
                 Step::Nothing => Some(1),
             };
             self.depths
-                .push(depth.ok_or_else(|| Refusal::contradiction(format!("step {at} refers to what is not there")))?);
+                .push(depth.ok_or_else(|| Refusal::contradiction(format!("step {at} refers to a missing step")))?);
         }
         Ok(self)
     }
 
-    /// How deep the steps of a transaction are.
+    /// The greatest depth among a transaction's steps.
     fn txn(&self, txn: Txn) -> Option<u8> {
         let depth = |span: Span| {
             let end = span.start.checked_add(span.len)?;

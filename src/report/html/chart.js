@@ -1,4 +1,4 @@
-// The main picture: revisions over time. The head only climbs; a watcher's line that falls went back in time.
+// The main picture: revisions over time. The watermark never falls; a watcher's line that falls shows an older state.
 
 const chart = canvasOf("chart");
 const AXIS = 22;
@@ -6,7 +6,7 @@ let chartRange = [0, 1];
 
 function revisionToY(r, height) { return height - AXIS - 8 - (r - chartRange[0]) / (chartRange[1] - chartRange[0]) * (height - AXIS - 22); }
 
-// Which lanes are drawn in colours of their own, and in which.
+// Lanes with a colour of their own, and the colour.
 function accents() {
   const history = view.history, lanes = new Map();
   const add = lane => { if (lane >= 0 && !lanes.has(lane)) lanes.set(lane, palette[HUES[lanes.size % HUES.length]]); };
@@ -17,8 +17,8 @@ function accents() {
   return lanes;
 }
 
-// What the picture is high enough for: everything in the stretch of time; with a finding chosen and looked at closely, its facts and what is near them, so
-// that nothing else makes the finding small.
+// Fits the range of revisions to the visible interval. With a finding chosen and magnified, to its facts and their surroundings,
+// so that nothing else makes the finding small.
 function fitRange() {
   const history = view.history;
   let low = Infinity, high = -Infinity, least = -Infinity, most = Infinity;
@@ -37,7 +37,7 @@ function fitRange() {
   if (low <= high) {
     const near = Math.max(high - low, 8) * 0.75;
     [least, most] = [low - near, high + near];
-    // A revision without a time that is further away stands at the edge.
+    // A distant revision without a time is drawn at the edge.
     for (const fact of facts) if (fact.t < 0) take(fact.r);
   }
   if (domain) scan(domain.head);
@@ -57,10 +57,10 @@ function firstPoint(points, time) {
   return low;
 }
 
-// A line whose end is not known lasts as long as its process is heard of.
+// A line without a known end lasts as long as its lane.
 function endOf(line) { return line.end >= 0 ? line.end : Math.max(line.points[line.points.length - 2], view.history.lanes[line.lane].last); }
 
-// Draws a line of steps. Points that share a pixel become one stroke between their extremes. Returns where it falls.
+// Draws a stepped line. Points within one pixel become one stroke between their extremes. Returns where the line falls.
 function drawSteps(points, end, colour, width, height, thickness) {
   const context = chart.context, count = points.length / 2;
   const falls = [];
@@ -180,7 +180,7 @@ function drawChart() {
 
 function edged(y, height) { return Math.min(Math.max(y, 12), height - AXIS - 11); }
 
-// Where violations are, at the foot of the picture: short ones vanish in a long recording.
+// Marks violations at the bottom of the picture, since short ones vanish in a long recording.
 function drawViolations(context, width, height) {
   let last = -Infinity;
   context.fillStyle = palette.bad;
@@ -196,7 +196,7 @@ function drawViolations(context, width, height) {
   }
 }
 
-// The places of a finding's facts: apart where they would cover one another.
+// Positions of a finding's facts, moved apart if they would overlap.
 function spread(places) {
   const put = [];
   for (const place of places) {
@@ -211,7 +211,7 @@ function drawFactsOnChart(context, width, height) {
   const finding = view.finding;
   if (!finding) return;
   const on = finding.facts.map((fact, index) => ({ fact, index })).filter(({ fact }) => fact.r >= 0 && fact.domain === view.domain);
-  // A fact without a time is a place in the order of writes: it stands at the edge, with its revision marked all the way.
+  // A fact without a time has only a revision: it is drawn at the edge, with a line at its revision.
   const places = spread(on.map(({ fact, index }) => ({ index, x: fact.t < 0 ? GUTTER + 14 : timeToX(fact.t, width), y: edged(revisionToY(fact.r, height), height) })));
   context.strokeStyle = palette.accent;
   context.lineWidth = 1;

@@ -1,4 +1,4 @@
-//! From a judged history to the picture of it.
+//! Turns a judged history into the data of its picture.
 
 mod calls;
 mod cluster;
@@ -20,20 +20,20 @@ use crate::report::{Part, Report};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Operations and watch events that a page holds; above, only what is near findings is embedded.
+/// Operations and watch events per page. A larger history is cut to the surroundings of its findings.
 pub(super) const EMBEDDED: usize = 250_000;
-/// Of each line that is cut down, so many points stay.
+/// Points that stay of each line that is thinned.
 const OVERVIEW: usize = 2_000;
-/// Columns of what was asked and told.
+/// Columns for the words of a request or an answer.
 const WORDS: usize = 160;
-/// Marks on a page.
+/// Recorders' notes per page.
 const MARKS: usize = 1_000;
-/// Findings on a page: more than anybody reads, fewer than a browser chokes on.
+/// Findings per page, a limit for the browser.
 const FINDINGS: usize = 1_000;
-/// Whole numbers that a browser holds exactly.
+/// Integers that a browser represents exactly are below this bound.
 const EXACT: i64 = 1 << 53;
 
-/// What a watcher saw: when, as the how many-th, which revision.
+/// The progress of a watcher: time, number in its sequence, revision.
 type Points = Vec<(Time, u32, Revision)>;
 
 /// The page of a report.
@@ -48,10 +48,10 @@ pub(super) fn page(report: &Report<'_>) -> Page {
 struct Drawing<'a> {
     history: &'a History,
     picture: Picture,
-    /// Nanoseconds of time 0 and of a unit.
+    /// Nanoseconds of time 0, and of a unit.
     base: i64,
     unit: i64,
-    /// Revision of offset 0 of each domain.
+    /// Revision of offset 0 in each domain.
     bases: Vec<Revision>,
     lane_of: FxHashMap<IncarnationId, usize>,
     /// Keys on the page.
@@ -60,9 +60,9 @@ struct Drawing<'a> {
     word_of: FxHashMap<String, usize>,
     /// Operations by lane.
     rows: Vec<Vec<Row>>,
-    /// What is drawn where a log has no times.
+    /// Positions for a log without times.
     places: Places,
-    /// What is embedded.
+    /// The part of the history to embed.
     near: Neighbourhood,
 }
 
@@ -115,12 +115,12 @@ impl<'a> Drawing<'a> {
         drawing
     }
 
-    /// Units since the begin; -1 for what has no time.
+    /// Units since the begin; -1 without a time.
     fn time(&self, time: Time) -> i64 {
         if time.is_known() { time.0.saturating_sub(self.base).max(0) / self.unit } else { -1 }
     }
 
-    /// A line cut down where it is long and far from the findings.
+    /// Thins a long line outside the surroundings of findings.
     fn thin(&self, points: Vec<i64>) -> Vec<i64> {
         thinned(points, |t| {
             let time = Time(t.saturating_mul(self.unit).saturating_add(self.base));
@@ -128,7 +128,7 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// Offset of a revision; -1 for none, and for what a browser cannot count.
+    /// Offset of a revision; -1 for none, and for offsets beyond [`EXACT`].
     fn revision(&self, domain: usize, revision: Revision) -> i64 {
         let Some(base) = self.bases.get(domain).filter(|_| revision.is_some()) else { return -1 };
         let offset = revision.value().checked_sub(base.value()).and_then(|offset| i64::try_from(offset).ok());
@@ -146,7 +146,7 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// The counter of an operation's answers.
+    /// The revision counter of an operation's answers.
     fn domain_of(&self, operation: Operation) -> Option<usize> {
         let scope = operation.scope;
         let resource = scope.is_some().then(|| self.history.scopes[scope.index()].resource)?;
@@ -173,7 +173,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Where each counter begins, and its head over time: what any answer or event had shown by then.
+    /// The base of each counter, and its watermark over time: the highest revision in any answer or event so far.
     fn domains(&mut self) {
         let history = self.history;
         let mut shown: Vec<Vec<(Time, Revision)>> = vec![Vec::new(); history.domains.len()];
@@ -226,7 +226,7 @@ impl<'a> Drawing<'a> {
             if t < 0 || operation.marks.has(Marks::SHADOW) {
                 continue;
             }
-            // A watch is drawn as long as it lasts; it is near where its begin is.
+            // A watch is drawn for its whole duration, but is near if its begin is.
             let end = if operation.verb == Verb::Watch { operation.invoke } else { operation.ret };
             if left == 0 || !self.near.covers(operation.invoke, end) {
                 self.picture.omitted[0] += 1;
@@ -243,7 +243,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Operations as columns, by begin, and where facts cite one, which.
+    /// Operations as columns, by begin. Returns the operation that each cited position belongs to.
     fn columns(&mut self) {
         let mut cited: FxHashMap<Position, (usize, usize)> = FxHashMap::default();
         for finding in &self.picture.findings {
@@ -267,7 +267,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The index of words among those of the page.
+    /// Index of these words on the page.
     fn word(&mut self, words: String) -> usize {
         let known = &mut self.picture.words;
         *self.word_of.entry(words).or_insert_with_key(|words| {
@@ -314,16 +314,16 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What each watcher of a scope had seen: the revision of its last list, event or bookmark. A single object's version says
-    /// nothing of how far its reader had come, so reads of one object are no part of a line. Streams that are open at the
-    /// same time belong to different watchers.
+    /// The progress of each watcher of a scope: the revision of its last list, event or bookmark. The version of a single object
+    /// does not show its reader's progress, so reads of one object are left out. Streams that are open together belong to
+    /// different watchers.
     fn lines(&mut self) {
         let history = self.history;
         let mut seen: BTreeMap<(usize, ScopeId, usize), Points> = BTreeMap::new();
         let mut count = 0;
         for operation in history.operations.iter() {
             let Some(&lane) = self.lane_of.get(&operation.incarnation) else { continue };
-            // Who asks for an exact past, or goes on with pages of one, sees the past because it wants to.
+            // A request for an exact revision, or for further pages of one, shows the past on purpose.
             let current = matches!(operation.asked, Asked::Unset | Asked::Any | Asked::From);
             let list = operation.verb == Verb::List && operation.is_answered() && current;
             if list && operation.answered.is_some() && operation.ret.is_known() && !operation.marks.has(Marks::SHADOW) {
@@ -344,7 +344,7 @@ impl<'a> Drawing<'a> {
             });
             open[track] = last;
             let points = seen.entry((lane, watch.scope, track)).or_default();
-            // The initial part comes in the order of keys, not of versions: it counts as far as its highest.
+            // Initial events are in order of keys, not of versions, so their highest revision counts.
             let mut initial = !watch.asked_revision.is_some() || watch.marks.has(Marks::INITIAL_EVENTS);
             let mut high = Revision::default();
             for delivery in deliveries.iter().filter(|d| d.at.is_known() && d.revision.is_some()) {
@@ -383,7 +383,7 @@ impl<'a> Drawing<'a> {
         bands.filter(|band| band.t >= 0).collect()
     }
 
-    /// The findings. Returns where their facts stand.
+    /// Adds the findings. Returns the positions of their facts.
     fn findings(&mut self, part: &Part<'_>) -> FxHashSet<Position> {
         let drawn = &part.judgement.findings[..part.judgement.findings.len().min(FINDINGS)];
         let mut wanted: Vec<Position> = drawn.iter().flat_map(|f| &f.certificate.facts).map(|f| f.position).collect();
@@ -483,7 +483,7 @@ struct Row {
     key: i64,
     status: u16,
     position: Position,
-    /// Where its answer stands, if that is another place.
+    /// Position of the answer, if it differs.
     answer: Position,
     /// Index into the words of the page.
     word: Option<usize>,
@@ -503,7 +503,7 @@ impl Operations {
     }
 }
 
-/// A line with fewer points, which keeps its first, its last, every step down (anomalies never vanish), and what is near.
+/// Thins a line. The first and last point, every fall (an anomaly) and everything near a finding stay.
 fn thinned(points: Vec<i64>, near: impl Fn(i64) -> bool) -> Vec<i64> {
     let count = points.len() / 2;
     if count <= OVERVIEW {
@@ -523,7 +523,7 @@ fn thinned(points: Vec<i64>, near: impl Fn(i64) -> bool) -> Vec<i64> {
     kept.flat_map(|at| [points[2 * at], points[2 * at + 1]]).collect()
 }
 
-/// A name by which `node-2` stands before `node-10`.
+/// Sort key by which `node-2` precedes `node-10`.
 fn counted(name: &str) -> Vec<(&str, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;

@@ -1,7 +1,7 @@
-//! Lines of the evidence as the page shows them: the members of the allow-list of their format ([`shape`]), and nothing else.
+//! Cuts lines of evidence for the page to the members on the allow-list of their format ([`shape`]).
 //!
-//! A member that nobody thought of may hold the data of a Secret, and so may a line that does not parse. Neither is shown. Only
-//! an operation log is shown as it stands, and only where its line reads as an operation: what it holds is the history.
+//! An unknown member may hold the data of a Secret, and so may a line that does not parse, so neither is shown. Operation logs
+//! are the exception: a line that parses as an operation is shown whole, since it holds nothing but the history.
 
 mod shape;
 #[cfg(test)]
@@ -13,12 +13,12 @@ use crate::ingest::{self, FileId, Format, Position};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Characters of one excerpt.
+/// Characters per excerpt.
 const LONGEST: usize = 4_000;
 
-/// The lines at these positions, as far as they can be read again and shown.
+/// The lines at these positions, if they can be read again and shown.
 pub(super) fn read(history: &History, positions: &[Position]) -> FxHashMap<Position, String> {
-    // In the order of the files: those of an archive are then read in one pass.
+    // In the order of the files, so that an archive is read in one pass.
     let mut by_file: BTreeMap<FileId, Vec<Position>> = BTreeMap::new();
     for position in positions {
         by_file.entry(position.file).or_default().push(*position);
@@ -38,7 +38,7 @@ pub(super) fn read(history: &History, positions: &[Position]) -> FxHashMap<Posit
     found
 }
 
-/// What is shown of a line of a format; `None` where that is nothing.
+/// The visible part of a line of a format; `None` if there is none.
 fn excerpt(format: Format, line: &str) -> Option<String> {
     let text = match shape::of(format) {
         Some(shape) => serde_json::to_string_pretty(&shape.members(line)?).ok()?,

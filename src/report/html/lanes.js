@@ -1,9 +1,9 @@
-// One lane a process life: operations as bars from request to answer, watch events as ticks. Only what is on the screen is drawn.
+// One lane per incarnation: operations as bars from request to answer, watch events as ticks. Only visible ones are drawn.
 
 const lanes = canvasOf("lanes");
 const TICKS = 9;
 const PAD = 8;
-// How far a bar without an end is drawn.
+// Length of a bar without an end.
 const FADE = 120;
 let places = [];
 
@@ -11,8 +11,8 @@ function laneHeight(lane) {
   return Math.max(lane.life ? 32 : 24, (lane.plain + lane.watches) * view.history.row + (lane.et.length ? TICKS : 0) + PAD);
 }
 
-// Which lanes are shown, and where: those with anything on them, the ones of the chosen finding first, in the order of its facts. A
-// search leaves those that match.
+// Selects and orders lanes: those with content, first the ones of the chosen finding in the order of its facts. A search keeps
+// the lanes that match.
 function layLanes() {
   const history = view.history;
   const first = [...new Set(view.finding ? view.finding.facts.map(fact => fact.lane).filter(lane => lane >= 0) : [])];
@@ -20,7 +20,7 @@ function layLanes() {
   places = [];
   let top = 4;
   for (const lane of [...first.map(index => history.lanes[index]), ...rest]) {
-    // Room between the lanes of the finding and the others.
+    // A gap between the lanes of the finding and the others.
     if (first.length && lane === rest[0]) top += 10;
     const height = laneHeight(lane);
     places.push({ lane, top, height });
@@ -79,7 +79,7 @@ function drawLane(context, lane, y, height, width, dim, colour) {
   for (let i = lowerBound(lane.t, view.t0 - lane.longest); i < lane.t.length && lane.t[i] <= view.t1; i++) {
     if (lane.v[i] === WATCH || lane.u[i] < 0) continue;
     const end = timeToX(lane.u[i], width);
-    // Bars that end within a pixel that is full already change nothing.
+    // Skips bars that end within a pixel that is already filled.
     if (quick && end <= last[lane.rows[i]] && !lane.cited.has(i)) continue;
     drawBar(context, lane, i, y, width, found);
     last[lane.rows[i]] = Math.ceil(Math.max(end, timeToX(lane.t[i], width) + 1.5));
@@ -119,7 +119,7 @@ function drawBar(context, lane, i, y, width, found) {
   const from = Math.max(GUTTER - 2, x), size = Math.max(1.5, Math.min(end, width) - from);
   context.fillStyle = colour;
   if (open) {
-    // Nobody knows when, or whether, it ended: open to the right, in steps that get fainter.
+    // The end is unknown, so the bar fades out to the right in steps.
     const room = Math.max(4, Math.min(FADE, timeToX(Math.min(lane.until.get(i) ?? Infinity, view.t1 * 2 + 1), width) - x - 1));
     const shown = context.globalAlpha;
     for (let part = 0; part < 8; part++) {
@@ -143,7 +143,7 @@ function drawBar(context, lane, i, y, width, found) {
   context.globalAlpha = alpha;
 }
 
-// What a call was, in its bar: the answer of what was asked behind an arrow.
+// The text of a call in its bar, with the answer after an arrow.
 function drawWords(context, lane, i, x, y, room) {
   const [, asked, told] = /^`(.*)` (.*)$/s.exec(view.history.raw.words[lane.w[i]]) || [];
   if (!asked) return;
@@ -177,7 +177,7 @@ function drawFactsOnLanes(context, width, height, scroll) {
     if (!place) return;
     const y = place.top - scroll, { lane } = place;
     if (!calls || fact.operation < 0) return on.push({ index, x: timeToX(fact.t, width), y: y + Math.min(place.height / 2, 20) });
-    // A call is a stretch: edges leave at its end and reach its begin.
+    // Edges leave a call at its end and reach it at its begin.
     const i = fact.operation, begin = timeToX(lane.t[i], width), end = lane.u[i] < 0 ? begin + 14 : timeToX(lane.u[i], width);
     on.push({ index, x: begin - 10, y: y + 4 + (lane.rows[i] + 0.5) * view.history.row - 1, end });
   });
@@ -186,7 +186,7 @@ function drawFactsOnLanes(context, width, height, scroll) {
   for (const { index, x, y } of put) drawNumber(context, x, y, index + 1);
 }
 
-// What lies below a point of the lanes: an operation, an event, or nothing.
+// The operation or event at a point, if any.
 function below(x, y) {
   const box = document.getElementById("lanes-box");
   const at = y + box.scrollTop;

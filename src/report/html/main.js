@@ -1,4 +1,4 @@
-// Puts the parts together: choosing, searching, moving, and the link that reopens a view.
+// Connects the parts: selection, search, movement, and the link that restores a view.
 
 const $ = id => document.getElementById(id);
 
@@ -24,14 +24,14 @@ function openHistory(index) {
   search(view.query);
 }
 
-// Begin and end of what a finding is about, with room around it.
+// The interval of a finding's facts, with room around it.
 function reachOf(finding) {
   const short = fact => fact.operation >= 0 && view.history.lanes[fact.lane].v[fact.operation] !== WATCH;
   const begins = finding.facts.filter(short).map(fact => view.history.lanes[fact.lane].t[fact.operation]);
   const times = finding.facts.map(fact => fact.t).concat(begins).filter(t => t >= 0);
   if (!times.length) return null;
   const low = Math.min(...times), high = Math.max(...times);
-  // Moments need something around them; a stretch is its own measure.
+  // Instants need more room around them than an interval.
   const least = high > low ? Math.max(high - low, view.history.last * 1e-5) * 0.35 : view.history.last * 0.004;
   const room = Math.max(least, view.history.raw.timed ? 50 : 4);
   return [low - room, high + room];
@@ -135,7 +135,7 @@ function stepFinding(by) {
   choose(shown[at < 0 ? (by > 0 ? 0 : shown.length - 1) : (at + by + shown.length) % shown.length]);
 }
 
-// The link: which history, finding, stretch of time and search.
+// The link: history, finding, interval of time and search.
 let remembering = 0;
 function remember() {
   clearTimeout(remembering);
@@ -242,7 +242,7 @@ function start() {
   if (!page.histories.length) {
     $("verdict").textContent = page.verdict;
     $("verdict").className = "verdict " + page.verdict;
-    $("detail").append(element("p", "empty", "There was no evidence to judge."));
+    $("detail").append(element("p", "empty", "There was no evidence to check."));
     document.body.dataset.ready = "true";
     return;
   }

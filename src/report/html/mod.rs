@@ -1,4 +1,4 @@
-//! One page that opens offline from a file: time against revision, lanes, findings.
+//! One HTML page for offline use, with revisions over time, lanes of clients, and findings.
 
 mod drawing;
 mod excerpt;
@@ -8,13 +8,13 @@ use super::{Report, Sink};
 use crate::explain::markup::{Json, json};
 use std::io;
 
-/// Writes the page. Style, script and data stand inside it; it asks for nothing from anywhere.
+/// Writes the page. It contains its style, script and data, and loads nothing else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Html;
 
 const SHELL: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-/// In the order in which they build on one another.
+/// Scripts in the order of their dependencies.
 const SCRIPTS: [&str; 6] = [
     include_str!("model.js"),
     include_str!("view.js"),

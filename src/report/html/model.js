@@ -1,4 +1,4 @@
-// The data of the page, ready to draw: columns become typed arrays, and every name is found once.
+// Prepares the data of the page: columns become typed arrays, and each name is looked up once.
 
 const VERBS = ["GET", "LIST", "WATCH", "CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION", "OTHER"];
 const WATCH = 2;
@@ -9,12 +9,12 @@ const page = JSON.parse(document.getElementById("data").textContent);
 
 function isWrite(verb) { return verb >= 3 && verb <= 7; }
 
-// One history: its numbers, and the texts of them.
+// One history: its numbers and their texts.
 function prepare(raw) {
   const base = BigInt(raw.base);
   const unit = BigInt(raw.unit);
   const folder = sharedFolder(raw.files);
-  // Audit files that nobody named are servers and clocks of their own: their names are paths too.
+  // Audit files without a declared source are servers and clocks of their own, so these names are paths too.
   const short = text => folder ? text.split(folder).join("") : text;
   const history = { raw, short, lanes: raw.lanes.map((lane, index) => prepareLane(lane, index, short)), last: 1 };
   let last = history.lanes.reduce((high, lane) => Math.max(high, lane.last), 0);
@@ -27,7 +27,7 @@ function prepare(raw) {
   history.last = Math.max(1, last);
   history.files = raw.files.map(short);
   history.nanoseconds = t => base + BigInt(Math.round(t)) * unit;
-  // Calls are few and their words say everything: their bars are high enough for them.
+  // Calls are few and labelled, so their bars are higher.
   history.row = raw.kind === "operations" ? 17 : 8;
   history.time = (t, digits = 6) => {
     if (!raw.timed) return "event " + (Math.round(t) + 1);
@@ -37,7 +37,7 @@ function prepare(raw) {
     const text = new Date(Number(second) * 1000).toISOString().slice(11, 19);
     return digits ? text + "." + rest : text;
   };
-  // Times since the recording began have no day.
+  // Times since the begin of a recording have no date.
   history.dated = base >= 31536000000000000n;
   history.day = t => new Date(Number(history.nanoseconds(t) / 1000000n)).toISOString().slice(0, 10);
   history.revision = (domain, offset) => {
@@ -72,7 +72,7 @@ function prepareLane(raw, index, short) {
   return lane;
 }
 
-// Puts overlapping operations of a lane into rows below one another. Watches, which last, stand below the others.
+// Puts overlapping operations of a lane into rows, with watches, which are long, below the others.
 function pack(lane) {
   const LIMIT = 6;
   const rows = new Uint8Array(lane.t.length);
@@ -85,7 +85,7 @@ function pack(lane) {
     open[row] = Math.max(open[row] ?? 0, end === Infinity && lane.v[i] !== WATCH ? lane.t[i] : end);
     rows[i] = row;
   }
-  // What has no end fades out before the next one of its row begins.
+  // A bar without an end fades out before the next one in its row.
   lane.until = new Map();
   const next = [];
   for (let i = lane.t.length - 1; i >= 0; i--) {
@@ -97,7 +97,7 @@ function pack(lane) {
   lane.watches = watches.length;
   for (let i = 0; i < rows.length; i++) if (lane.v[i] === WATCH) rows[i] += lane.plain;
   lane.rows = rows;
-  // The longest operation of each kind of row bounds how far back a drawing must look.
+  // The longest operation of each kind of row bounds how far back drawing must look.
   lane.longest = 0;
   lane.long = [];
   for (let i = 0; i < lane.t.length; i++) {
@@ -107,7 +107,7 @@ function pack(lane) {
   }
 }
 
-// The folders that all paths begin with, with their slash.
+// The common folders of all paths, with a slash.
 function sharedFolder(paths) {
   const folders = paths.map(path => path.split("/").slice(0, -1));
   let shared = 0;
@@ -116,7 +116,7 @@ function sharedFolder(paths) {
   return folder.length > 1 ? folder : "";
 }
 
-// The first index at which a sorted column is not below a value.
+// The first index in a sorted column whose value is not lower.
 function lowerBound(column, value) {
   let low = 0, high = column.length;
   while (low < high) {

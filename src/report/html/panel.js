@@ -1,4 +1,4 @@
-// The findings on the left, the chosen one on the right. Texts of the evidence enter as text, never as markup.
+// The list of findings on the left, the chosen one on the right. Texts of the evidence are inserted as text, never as markup.
 
 function element(name, className, text) {
   const made = document.createElement(name);
@@ -9,7 +9,7 @@ function element(name, className, text) {
 
 const KINDS = [["violation", "Violations"], ["suspect", "Suspects: a violation, or missing evidence"], ["hazard", "Hazards: allowed, and unsafe as a pattern"]];
 
-// Findings in the order of the list: causes with their consequences below them.
+// Findings in the order of the list, consequences below their causes.
 function listed(history) {
   const findings = history.raw.findings, byId = new Map(findings.map(f => [f.id, f]));
   const rank = Object.fromEntries(KINDS.map(([kind], at) => [kind, at]));
@@ -38,10 +38,10 @@ function showFindings() {
     nav.append(element("h2", "", title + " (" + shown.length + ")"));
     for (const { finding, depth, times } of shown) nav.append(findingButton(finding, depth, times));
   }
-  if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings." + (history.raw.unchecked.length ? " What was not checked stands on the right." : "")));
+  if (!matching.length) nav.append(element("p", "empty", history.raw.findings.length ? "No finding matches the search." : "No findings." + (history.raw.unchecked.length ? " The right side lists what was not checked." : "")));
 }
 
-// Hazards of one rule and client: the first stands for all, with how many times the client did it.
+// Groups hazards of one rule and client; the first one represents all, with the number of occurrences.
 function folded(group) {
   const first = new Map();
   for (const { finding, depth } of group) {
@@ -120,7 +120,7 @@ function factItem(finding, fact, index) {
   }
   if (fact.raw) {
     const details = element("details");
-    details.append(element("summary", "", raw.kind === "operations" ? "the line of the evidence" : "what the line says of identity, versions and times"), element("pre", "", fact.raw));
+    details.append(element("summary", "", raw.kind === "operations" ? "the line of the evidence" : "identity, versions and times in the line"), element("pre", "", fact.raw));
     item.append(details);
   }
   const edges = finding.edges.filter(([from]) => from === index)
@@ -140,13 +140,13 @@ function showSummary(aside, raw) {
   const operations = view.history.lanes.reduce((n, lane) => n + lane.t.length, 0);
   const events = view.history.lanes.reduce((n, lane) => n + lane.et.length, 0);
   const many = (n, what) => n.toLocaleString("en") + " " + what + (n === 1 ? "" : "s");
-  const lives = raw.kind === "kubernetes" ? "process life" : "client";
+  const lives = raw.kind === "kubernetes" ? "incarnation" : "client";
   const counts = [many(raw.lanes.length, lives).replace("lifes", "lives"), many(operations, raw.kind === "operations" ? "call" : "operation")];
   if (raw.kind !== "operations") counts.push(many(events, "watch event"));
   aside.append(element("p", "", "On this page: " + counts.join(", ") + "."));
   if (raw.omitted[0] + raw.omitted[1]) {
     aside.append(element("p", "", raw.omitted[0].toLocaleString("en") + " operations and " + raw.omitted[1].toLocaleString("en")
-      + " watch events are not: the recording is larger than a page should be, so only " + (raw.findings.length ? "what is near a finding" : "its beginning") + " is drawn in full. The lines of revisions are thinned; no fall is left out."));
+      + " watch events are not: the recording is too large for a page, so only " + (raw.findings.length ? "what is near a finding" : "its beginning") + " is drawn in full. The lines of revisions are thinned; no fall is left out."));
   }
   if (raw.problems) aside.append(element("p", "", raw.problems.toLocaleString("en") + " lines of the evidence could not be used."));
   if (raw.clocks.length > 1) aside.append(element("p", "meta", "Times are those of " + raw.clocks.length + " clocks, drawn as recorded: " + raw.clocks.slice(0, 12).join(", ") + (raw.clocks.length > 12 ? ", …" : "")));
@@ -164,12 +164,12 @@ function showLegend() {
     span.append(line, document.createTextNode(text));
     entries.push(span);
   };
-  if (view.history.raw.domains.length) entry(palette.head, "head of the order of writes");
+  if (view.history.raw.domains.length) entry(palette.head, "watermark: highest revision shown so far");
   for (const [lane, colour] of accents()) {
     const label = view.history.lanes[lane].label;
     entry(colour, label.length > 40 ? label.slice(0, 39) + "…" : label);
   }
-  if (view.history.raw.lines.length) { entry(palette.watch, view.history.raw.kind === "etcd" ? "other clients and watches, as far as they had seen" : "other watchers, as far as they had seen"); entry(palette.bad, "went back"); }
+  if (view.history.raw.lines.length) { entry(palette.watch, view.history.raw.kind === "etcd" ? "progress of other clients and watches" : "progress of other watchers"); entry(palette.bad, "went back"); }
   if (view.history.violations.length && view.history.raw.domains.length) entry(palette.bad, "a violation", "here");
   const has = (test) => view.history.lanes.some(lane => test(lane));
   if (view.history.raw.kind === "operations") entry(palette.read, "call", "bar");

@@ -1,7 +1,7 @@
-//! What the page draws, as data: times and revisions as offsets, names once, columns instead of rows.
+//! The data of the page: times and revisions as offsets, names once, columns instead of rows.
 //!
-//! A JSON number of a browser is exact only below 2^53, so times are offsets from the first one in a unit that fits, and
-//! revisions are offsets from a base that stands in full as decimal text.
+//! A browser represents integers exactly only below 2^53. Times are therefore offsets from the first one in a unit that fits, and
+//! revisions are offsets from a base, which is written as decimal text.
 
 use crate::ingest::Position;
 use serde::Serialize;
@@ -26,39 +26,39 @@ pub(super) struct Picture {
     pub kind: &'static str,
     /// `holds`, `violated` or `unknown`.
     pub verdict: &'static str,
-    /// Why, where the word does not say it.
+    /// The reason, unless the verdict itself says it.
     pub reason: String,
-    /// Nanoseconds since 1970 of time 0, decimal.
+    /// Nanoseconds since 1970 at time 0, decimal.
     pub base: String,
-    /// Nanoseconds of one unit of time.
+    /// Nanoseconds per unit of time.
     pub unit: u64,
-    /// Whether times are times; otherwise they are places in the order of the log.
+    /// Whether times are real; otherwise they are ranks in the order of the log.
     pub timed: bool,
-    /// Names of the clocks whose times are drawn side by side, as recorded.
+    /// Clocks whose times are drawn together, as recorded.
     pub clocks: Vec<String>,
     /// Revision counters.
     pub domains: Vec<Domain>,
     /// Keys, as `pods default/web-0`.
     pub keys: Vec<String>,
-    /// What calls of an operation log, and requests to etcd, were and were told.
+    /// Words for calls of an operation log, and for requests to etcd, with their answers.
     pub words: Vec<String>,
     /// Paths of the evidence.
     pub files: Vec<String>,
-    /// One lane a process life.
+    /// One lane per incarnation.
     pub lanes: Vec<Lane>,
-    /// What was seen over time, one line a watcher and scope.
+    /// Progress over time, one line per watcher and scope.
     pub lines: Vec<Line>,
-    /// Marks of recorders: never evidence.
+    /// Recorders' notes, never evidence.
     pub marks: Vec<Band>,
     /// The findings, gravest first.
     pub findings: Vec<Finding>,
-    /// How much was met and not decided, in words; empty for nothing.
+    /// Number of undecided obligations, in words; empty for none.
     pub undecided: String,
     /// What was not checked.
     pub unchecked: Vec<String>,
-    /// Lines of evidence that could not be used.
+    /// Number of lines of evidence that could not be used.
     pub problems: u64,
-    /// Operations and deliveries that are too many for a page, and are left out away from the findings.
+    /// Number of operations and of deliveries left out, away from the findings.
     pub omitted: [u64; 2],
 }
 
@@ -69,22 +69,22 @@ pub(super) struct Domain {
     pub name: String,
     /// The revision of offset 0, decimal.
     pub base: String,
-    /// The head: time, revision, time, revision; only climbs.
+    /// The watermark: time, revision, time, revision. Never falls.
     pub head: Vec<i64>,
 }
 
-/// One process life.
+/// One incarnation.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Lane {
     /// The user name.
     pub client: String,
-    /// What tells it from users of its kind.
+    /// The part of the name that differs among users of its kind.
     pub short: String,
-    /// The life's label.
+    /// The incarnation's label.
     pub life: String,
-    /// Its operations, by begin.
+    /// Operations, by begin.
     pub operations: Operations,
-    /// Its watch events, by time.
+    /// Watch events, by time.
     pub events: Events,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Lane {
 pub(super) struct Operations {
     /// Begin.
     pub t: Vec<i64>,
-    /// End; -1: nobody knows.
+    /// End; -1: unknown.
     pub u: Vec<i64>,
     /// Revision of the answer as an offset; -1: none.
     pub r: Vec<i64>,
@@ -107,7 +107,7 @@ pub(super) struct Operations {
     pub f: Vec<u32>,
     /// Line.
     pub l: Vec<u32>,
-    /// Of calls and requests to etcd: index into the words; for requests to Kubernetes there is none.
+    /// Index into the words, for calls and requests to etcd; empty for Kubernetes.
     pub w: Vec<usize>,
 }
 
@@ -128,27 +128,27 @@ pub(super) struct Events {
     pub l: Vec<u32>,
 }
 
-/// What one watcher had seen over time.
+/// The progress of one watcher over time.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Line {
     /// The lane.
     pub lane: usize,
-    /// The scope, as people write it.
+    /// The scope, in words.
     pub scope: String,
     /// The counter.
     pub domain: usize,
     /// Time, revision, time, revision.
     pub points: Vec<i64>,
-    /// Where it ends; -1: with what is known of its lane.
+    /// End of the line; -1: the end of its lane.
     pub end: i64,
 }
 
-/// A stretch of time with a name.
+/// A named interval of time.
 #[derive(Debug, Serialize)]
 pub(super) struct Band {
     /// Begin.
     pub t: i64,
-    /// End; the begin again for a moment.
+    /// End; equal to the begin for an instant.
     pub u: i64,
     /// Its name.
     pub name: String,
@@ -157,56 +157,56 @@ pub(super) struct Band {
 /// One finding.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Finding {
-    /// Its id, which links name.
+    /// The id, which links use.
     pub id: String,
     /// Slug of the rule.
     pub rule: &'static str,
-    /// What the rule proves.
+    /// The statement that the rule proves.
     pub proves: &'static str,
     /// `violation`, `suspect` or `hazard`.
     pub kind: &'static str,
-    /// Whose promise broke.
+    /// The broken promise.
     pub promise: String,
     /// The client.
     pub client: String,
-    /// Its name without what all users of its kind share.
+    /// The part of the client's name that differs among users of its kind.
     pub short: String,
-    /// Its process life.
+    /// The incarnation.
     pub life: String,
     /// One sentence.
     pub summary: String,
-    /// Why the facts contradict.
+    /// The reason why the facts contradict each other.
     pub why: String,
-    /// What it leads to.
+    /// Possible harm.
     pub consequence: String,
-    /// What evidence would refute it.
+    /// Evidence that would refute it.
     pub refuted_by: String,
-    /// Other ways of asking: request, effect, why.
+    /// Other requests: request, effect, reason.
     pub prevention: Vec<[String; 3]>,
     /// Id of the finding that explains it.
     pub cause: Option<String>,
-    /// Proofs beyond the one that is drawn.
+    /// Number of further proofs.
     pub repeats: usize,
     /// The facts.
     pub facts: Vec<Fact>,
-    /// Which fact came before which, and how that is known: index, index, reason.
+    /// Order of facts: index, index, reason.
     pub edges: Vec<(usize, usize, &'static str)>,
 }
 
 /// One fact.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Fact {
-    /// What it says.
+    /// The fact, as a clause.
     pub says: String,
-    /// Time on the picture; -1: none.
+    /// Time in the picture; -1: none.
     pub t: i64,
-    /// Revision on the picture; -1: none.
+    /// Revision in the picture; -1: none.
     pub r: i64,
     /// The counter of `r`.
     pub domain: usize,
     /// Its lane; -1: none.
     pub lane: i64,
-    /// Which operation of the lane; -1: none.
+    /// Index of the operation in the lane; -1: none.
     pub operation: i64,
     /// Time as text.
     pub time: String,
@@ -218,15 +218,15 @@ pub(super) struct Fact {
     pub who: String,
     /// The server.
     pub server: String,
-    /// Where it stands.
+    /// Position in the evidence.
     #[serde(skip)]
     pub position: Position,
     /// File; -1: none.
     pub file: i64,
-    /// Line from 1; 0: the whole file.
+    /// Line, from 1; 0: the whole file.
     pub line: u32,
     /// Audit id.
     pub audit: String,
-    /// The line of the evidence, bodies reduced to identity.
+    /// The excerpt of the line.
     pub raw: String,
 }

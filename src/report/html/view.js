@@ -1,4 +1,4 @@
-// What is looked at: the stretch of time, the chosen finding, the search; and the canvas that shows it.
+// The view: interval of time, chosen finding, search, and the canvas.
 
 const GUTTER = 172;
 const RIGHT = 14;
@@ -13,7 +13,7 @@ function canvasOf(id) {
   return { canvas, context, width: 0, height: 0 };
 }
 
-// Fits a canvas to its box, in the pixels of the screen.
+// Fits a canvas to its box, in device pixels.
 function fit(surface, width, height) {
   const scale = window.devicePixelRatio || 1;
   if (surface.width !== width || surface.height !== height || surface.scale !== scale) {
@@ -26,7 +26,7 @@ function fit(surface, width, height) {
   surface.context.setTransform(scale, 0, 0, scale, 0, 0);
 }
 
-// Colours of the processes of a finding: told apart by the colour-blind, and none of them that of reads, writes or falls.
+// Colours for the processes of a finding: distinct for colour-blind readers, and different from those of reads, writes and falls.
 const HUES = ["hue0", "hue1", "hue2", "hue3", "hue4", "hue5"];
 
 let palette = {};
@@ -39,7 +39,7 @@ function readPalette() {
 function timeToX(t, width) { return GUTTER + (t - view.t0) / (view.t1 - view.t0) * (width - GUTTER - RIGHT); }
 function xToTime(x, width) { return view.t0 + (x - GUTTER) / (width - GUTTER - RIGHT) * (view.t1 - view.t0); }
 
-// Steps of an axis that people read easily.
+// Readable steps of an axis.
 function step(span, count) {
   const rough = span / count;
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -47,7 +47,7 @@ function step(span, count) {
   return power * 10;
 }
 
-// Above a second people count time in sixties.
+// Above a second, steps follow the sexagesimal units of time.
 const CLOCK = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 function clockStep(span, count) {
   const second = 1e9 / Number(view.history.raw.unit), plain = step(span, count);
@@ -68,7 +68,7 @@ function look(t0, t1) {
   schedule();
 }
 
-// Moves there in a few frames, so that the eye can follow; at once for those who ask for less motion.
+// Animates the move in a few frames; moves at once if the reader prefers reduced motion.
 let flight = 0;
 function fly(t0, t1) {
   const [a0, a1] = [view.t0, view.t1];
@@ -152,14 +152,14 @@ function arrow(context, x0, y0, x1, y1) {
   context.stroke();
 }
 
-// The axis of a log without times: the how many-th event.
+// The axis of a log without times: numbers of events.
 function orderTicks(every, width) {
   const ticks = [];
   for (let t = Math.max(0, Math.ceil(view.t0 / every) * every); t <= view.t1; t += every) ticks.push([timeToX(t, width), view.history.time(t)]);
   return ticks;
 }
 
-// Begin of a time axis: ticks with their texts. Returns their places.
+// Draws a time axis: ticks with their texts. Returns their positions.
 function timeTicks(width) {
   const span = view.t1 - view.t0;
   const every = Math.max(clockStep(span, Math.max(2, (width - GUTTER) / 120)), 1);
@@ -167,7 +167,7 @@ function timeTicks(width) {
   const unit = Number(view.history.raw.unit) * every;
   const digits = unit >= 1e9 ? 0 : unit >= 1e6 ? 3 : unit >= 1e3 ? 6 : 9;
   const ticks = [];
-  // Round on the clock, not on the offset.
+  // Round in clock time, not in the offset.
   const base = Number(BigInt(view.history.raw.base) / BigInt(view.history.raw.unit) % BigInt(Math.round(every)));
   for (let t = Math.ceil((view.t0 + base) / every) * every - base; t <= view.t1; t += every) {
     if (t > -1e-9) ticks.push([timeToX(t, width), view.history.time(Math.max(0, t), digits)]);

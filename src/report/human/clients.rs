@@ -1,4 +1,4 @@
-//! One line a client: is what it saw consistent with the order of writes?
+//! One line per client: is what it saw consistent with one order of writes?
 
 use crate::check::{ClientReport, Verdict};
 use crate::explain::names;
@@ -7,16 +7,16 @@ use crate::report::Part;
 use crate::report::page::{Page, Tone};
 use std::io;
 
-/// Clients that are in order get a line each up to this many.
+/// Clients in order are listed singly up to this number.
 const LISTED: usize = 12;
-/// Clients that are open for one reason get a line each up to this many.
+/// Unknown clients with one reason are listed singly up to this number.
 const ALIKE: usize = 2;
-/// Of a folded line, this many are named.
+/// Clients to name on a line for several.
 const NAMED: usize = 8;
-/// Room for the verdict.
+/// Columns for the verdict.
 const LABEL: usize = 16;
 
-/// Writes the lines, the worst first.
+/// Writes the lines, worst first.
 pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     let clients = &part.judgement.clients;
     if clients.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Clients with the same reason together, in the order in which the reasons come up.
+/// Groups clients by reason, in the order in which reasons appear.
 fn by_reason(clients: Vec<&ClientReport>) -> Vec<Vec<&ClientReport>> {
     let mut groups: Vec<Vec<&ClientReport>> = Vec::new();
     for client in clients {
@@ -68,8 +68,8 @@ fn fold(page: &mut Page<'_>, part: &Part<'_>, clients: &[&ClientReport], listed:
 fn line(page: &mut Page<'_>, part: &Part<'_>, client: &ClientReport) -> io::Result<()> {
     let mut text = names::client(part.history, client.client);
     if client.incarnations.len() > 1 {
-        text += &format!(", {} process lives", thousands(client.incarnations.len() as u64));
-        // What is not held together is not silently consistent.
+        text += &format!(", {} incarnations", thousands(client.incarnations.len() as u64));
+        // Incarnations that are not compared must not look consistent.
         match client.processes {
             0 | 1 => {}
             all if all == client.incarnations.len() => text += ", not compared with each other",

@@ -1,4 +1,4 @@
-//! The findings: a paragraph each, causes with their consequences below them; hazards short, at the end.
+//! Writes findings: one paragraph each, consequences below their causes, and hazards in short form at the end.
 
 use crate::check::{Certificate, Effect, Finding, Kind};
 use crate::explain::terminal_text::shorten;
@@ -12,19 +12,19 @@ use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
 
-/// Findings of one rule and kind that get a paragraph; the next ones are short, the rest is counted.
+/// Findings of one rule and kind with a paragraph. The next ones are short, the others counted.
 const IN_FULL: usize = 5;
-/// Findings of one rule and kind that are shown at all.
+/// Findings of one rule and kind to show.
 const SHOWN: usize = 20;
-/// Clients with hazards of one rule that are shown.
+/// Clients with hazards of one rule to show.
 const HAZARDS: usize = 3;
-/// Consequences of one finding that are shown.
+/// Consequences of one finding to show.
 const CONSEQUENCES: usize = 6;
-/// So many are shown even where they are of one rule.
+/// Consequences to show even if they have one rule.
 const FEW: usize = 3;
-/// Room for the labels of a paragraph.
+/// Columns for the labels of a paragraph.
 const LABEL: usize = 16;
-/// Indentation of what stands below a title.
+/// Indentation below a title.
 const BODY: usize = 3;
 
 /// Writes all findings of a history.
@@ -89,7 +89,7 @@ pub(super) fn paragraph(page: &mut Page<'_>, history: &History, finding: &Findin
     page.gap()?;
     let whose = promise(finding);
     let why = match (finding.kind, finding.broken_by) {
-        // A rules file says what has to be true, and the reason names it.
+        // A rules file states the condition, and the reason repeats it.
         _ if whose.is_empty() => "Rules file",
         (Kind::Suspect, _) => "Why suspect",
         (_, crate::check::BrokenBy::Client) => "Why unsafe",
@@ -99,7 +99,7 @@ pub(super) fn paragraph(page: &mut Page<'_>, history: &History, finding: &Findin
     entry(page, "Promise", whose)?;
     entry(page, "Leads to", &finding.consequence)?;
     prevention(page, finding)?;
-    entry(page, "Process lives", &told_apart(history, &finding.certificate))?;
+    entry(page, "Incarnations", &told_apart(history, &finding.certificate))?;
     entry(page, "Refuted by", &finding.refuted_by)?;
     if let Some(bug) = finding.resembles {
         entry(page, "Resembles", &format!("{}: {} (a hint, no part of the proof)", bug.issue, bug.says))?;
@@ -125,7 +125,7 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
         .into_iter()
         .map(|row| Row {
             cells: vec![row.time, row.clock, row.revision, row.client, row.server],
-            // The place is copied into an editor: it stands whole beside the sentence, never shortened in a column.
+            // A place is copied into an editor, so it is never shortened as a column would be.
             text: if row.place.is_empty() { row.says } else { format!("{} [{}]", row.says, row.place) },
             place: String::new(),
         })
@@ -133,7 +133,7 @@ fn timeline(page: &mut Page<'_>, history: &History, certificate: &Certificate) -
     page.table(BODY + 2, &columns, &rows)
 }
 
-/// The other ways of asking, each by its effect.
+/// The other requests, each with its effect.
 fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
     if !finding.prevention.is_empty() {
         page.paragraph(BODY, Tone::Title, "Instead, this would have made it")?;
@@ -154,7 +154,7 @@ fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
     Ok(())
 }
 
-/// What told the process lives of the facts apart, where one client had several of them.
+/// The evidence that separates the incarnations in the facts, if one client has several.
 fn told_apart(history: &History, certificate: &Certificate) -> String {
     let mut lives: Vec<_> = certificate.facts.iter().map(|f| f.incarnation).filter(|id| id.is_some()).collect();
     lives.sort_unstable();
@@ -163,7 +163,7 @@ fn told_apart(history: &History, certificate: &Certificate) -> String {
         .iter()
         .filter(|a| lives.iter().any(|b| *a != b && history.client_name(**a) == history.client_name(*b)))
         .map(|id| history.incarnations[id.index()].told_by.sentence())
-        // A reason that rests on it says so itself.
+        // The reason already contains this sentence.
         .filter(|sentence| !certificate.reason.contains(sentence))
         .collect();
     sentences.dedup();
@@ -180,7 +180,7 @@ fn repeats(finding: &Finding) -> String {
     format!("and {} more like this{span}", thousands(more))
 }
 
-/// Title, sentence and place: for consequences and for what comes late in a long list.
+/// Title, sentence and place, for consequences and for later findings of a long list.
 fn brief(page: &mut Page<'_>, history: &History, finding: &Finding, indent: usize, arrow: &str) -> io::Result<()> {
     let (tone, word) = label(finding.kind);
     let word = format!("{arrow}{word}");
@@ -190,7 +190,7 @@ fn brief(page: &mut Page<'_>, history: &History, finding: &Finding, indent: usiz
     page.paragraph(indent + BODY, Tone::Plain, &format!("{}{more}", placed_summary(history, finding)))
 }
 
-/// The sentence of a finding, with the place of its last fact.
+/// The summary of a finding, with the place of its last fact.
 fn placed_summary(history: &History, finding: &Finding) -> String {
     let place = finding.certificate.facts.last().map(|f| facts::place(history, f)).unwrap_or_default();
     let place = if place.is_empty() { place } else { format!(" [{place}]") };
@@ -207,7 +207,7 @@ fn consequences(
     let Some(children) = forest.children.get(&at) else { return Ok(()) };
     let mut rules = FxHashSet::default();
     let mut shown = 0;
-    // The first of each rule stands for the others: the same happened to many.
+    // The first finding of each rule represents the others.
     let stands = |child: &&usize| {
         let first = rules.insert(forest.findings[**child].rule);
         let stands = page.look().verbose || children.len() <= FEW || (first && shown < CONSEQUENCES);
@@ -218,7 +218,7 @@ fn consequences(
     for &child in standing {
         page.gap()?;
         brief(page, history, &forest.findings[child], indent, "└ ")?;
-        // Deeper ones stay at the third step: a page has only so many columns.
+        // Deeper levels keep the third indentation, since columns are limited.
         consequences(page, history, forest, child, (indent + BODY).min(4 * BODY))?;
     }
     if !others.is_empty() {
@@ -254,7 +254,7 @@ fn hazards(page: &mut Page<'_>, history: &History, forest: &Forest<'_>) -> io::R
             left_out.push(finding);
             continue;
         }
-        // The same advice holds for all of a rule.
+        // The advice is the same for all findings of a rule.
         if let Some(way) = finding.prevention.first().filter(|_| *seen == 1) {
             let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
             page.labelled(BODY, 9, (Tone::Title, "Instead"), &format!("{}{because}", way.request))?;
@@ -263,7 +263,7 @@ fn hazards(page: &mut Page<'_>, history: &History, forest: &Forest<'_>) -> io::R
     counted(page, &left_out)
 }
 
-/// The hazards of one rule and client: how many times, and the first of them.
+/// The hazards of one rule and client: their number, and the first one.
 fn folded(page: &mut Page<'_>, history: &History, group: &HazardGroup<'_>) -> io::Result<()> {
     let finding = group.first();
     if group.times() == 1 {
@@ -279,7 +279,7 @@ fn folded(page: &mut Page<'_>, history: &History, group: &HazardGroup<'_>) -> io
     page.paragraph(BODY, Tone::Plain, &format!("First: {}", placed_summary(history, finding)))
 }
 
-/// What was left out, by rule.
+/// The number of findings left out, by rule.
 fn counted(page: &mut Page<'_>, left_out: &[&Finding]) -> io::Result<()> {
     if left_out.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The first lines: the verdict in words, and what it rests on.
+//! Writes the first lines: the verdict in words, and its basis.
 
 use crate::check::{Finding, Kind, Verdict};
 use crate::explain::words::{bytes, count, day, duration, stopped, thousands, time_of_day};
@@ -11,13 +11,13 @@ use crate::report::{Part, Report, calls};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Room for the labels of the heading.
+/// Columns for the labels of the heading.
 const LABEL: usize = 11;
 
-/// Histories in order that are listed.
+/// Histories that hold to list.
 const HISTORIES: usize = 12;
 
-/// Writes the verdict over everything, and for each history what was read.
+/// Writes the overall verdict, and what was read for each history.
 pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> {
     let (tone, word) = match report.verdict() {
         Verdict::Violated => (Tone::Bad, "VIOLATED"),
@@ -39,7 +39,7 @@ pub(super) fn write(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> 
     }
 }
 
-/// What was met and not decided, beside the verdict; `of` names the history where there are several.
+/// Undecided obligations, beside the verdict. `of` names the history if there are several.
 fn open(page: &mut Page<'_>, part: &Part<'_>, of: &str) -> io::Result<()> {
     match part.undecided() {
         Some(text) => page.labelled(0, LABEL, (Tone::Doubt, "Undecided"), &format!("{of}{text}")),
@@ -47,7 +47,7 @@ fn open(page: &mut Page<'_>, part: &Part<'_>, of: &str) -> io::Result<()> {
     }
 }
 
-/// A line for each of several histories, the worst first.
+/// One line per history, worst first.
 fn histories(page: &mut Page<'_>, parts: &[Part<'_>]) -> io::Result<()> {
     page.title("Histories")?;
     let rank = |part: &Part<'_>| match part.judgement.verdict {
@@ -82,7 +82,7 @@ fn histories(page: &mut Page<'_>, parts: &[Part<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many findings of a kind the report tells: hazards count once for each rule and client.
+/// Number of findings of a kind. Hazards count once per rule and client.
 fn told(findings: &[Finding], kind: Kind) -> u64 {
     match kind {
         Kind::Hazard => HazardGroup::all(findings.iter()).len() as u64,
@@ -93,7 +93,7 @@ fn told(findings: &[Finding], kind: Kind) -> u64 {
 fn sentence(report: &Report<'_>) -> String {
     let of = |kind: Kind| report.histories.iter().map(|part| told(&part.judgement.findings, kind)).sum::<u64>();
     let explained = |kind: Kind| {
-        // Hazards are told by rule and client, not one by one.
+        // Hazards are counted by rule and client, not one by one.
         if kind == Kind::Hazard {
             return 0;
         }
@@ -124,7 +124,7 @@ fn sentence(report: &Report<'_>) -> String {
             format!(
                 "{found}. {}",
                 match (misled, total) {
-                    (0, _) => "What the clients saw is consistent; what was done with it is not.".to_owned(),
+                    (0, _) => "What the clients saw is consistent, but what they did with it is not.".to_owned(),
                     (m, t) => format!(
                         "{} of {} saw what no single order of writes explains.",
                         thousands(m),
@@ -144,7 +144,7 @@ fn sentence(report: &Report<'_>) -> String {
                 (1, 0) => "What the one client saw is consistent with one order of writes".to_owned(),
                 (held, 0) => format!("What all {held} clients saw is consistent with one order of writes"),
                 (held, open) => format!(
-                    "What {} of {} saw is consistent with one order of writes; of {} nothing could be checked",
+                    "What {} of {} saw is consistent with one order of writes; {} could not be checked",
                     thousands(held),
                     count(total, "client"),
                     thousands(open)
@@ -162,7 +162,7 @@ fn sentence(report: &Report<'_>) -> String {
     }
 }
 
-/// What one history rests on: inputs, times, revisions.
+/// The basis of one history: inputs, times, revisions.
 pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     let files = &part.history.files;
     let mut formats: BTreeMap<&str, u64> = BTreeMap::new();
@@ -193,7 +193,7 @@ pub(super) fn basis(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         0 => {}
         problems => read += &format!("; {} could not be used", count(problems, "line")),
     }
-    // What a test recorded in memory comes from no file.
+    // A test that records in memory has no files.
     if !files.is_empty() || part.nature != Nature::Operations {
         page.labelled(0, LABEL, (Tone::Title, "Read"), &read)?;
     }

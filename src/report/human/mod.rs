@@ -1,5 +1,5 @@
-//! The report for the person who is awake at three in the morning: what is wrong first, then why, then what to do, and
-//! only then what was in order and what nobody looked at.
+//! The human report, ordered for a person on call: what is wrong, why, what to do, then what was in order and what was not
+//! checked.
 
 mod clients;
 mod findings;
@@ -22,7 +22,7 @@ pub struct Human {
 }
 
 impl Human {
-    /// A report that looks like this.
+    /// A report with this look.
     pub fn new(look: Look) -> Self {
         Human { look }
     }
@@ -46,7 +46,7 @@ impl Sink for Human {
     }
 }
 
-/// The paragraph of one finding as text without colour, for formats that carry one.
+/// The paragraph of one finding as text without colour, for other formats.
 pub fn passage(history: &History, finding: &Finding) -> String {
     let mut text = Vec::new();
     let look = Look { columns: 100, colour: false, verbose: false };
@@ -54,7 +54,7 @@ pub fn passage(history: &History, finding: &Finding) -> String {
     String::from_utf8(text).expect("a page is text")
 }
 
-/// Whether the line in the table of histories says it all: one of many operation logs that holds, whole.
+/// Whether a history needs no section: it is an operation log among several, it holds, and it is complete.
 fn is_quiet(part: &Part<'_>) -> bool {
     let holds = part.judgement.verdict == Verdict::Holds && part.judgement.findings.is_empty();
     part.nature == Nature::Operations && holds && part.history.problems.is_empty()

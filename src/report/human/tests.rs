@@ -66,7 +66,7 @@ fn many_findings_of_one_rule_are_folded_and_verbose_unfolds_them() {
     for n in 0..30 {
         sample.judgement.findings.push(crate::check::Finding { id: format!("v{n}"), ..violation.clone() });
     }
-    // Hazards of three clients and of nobody known.
+    // Hazards of three clients, and of an unknown one.
     let clients = [ClientId(0), ClientId(1), ClientId(2), ClientId::NONE];
     for n in 0..9 {
         let client = clients[n % clients.len()];
@@ -146,7 +146,7 @@ fn a_violation_never_hides_below_a_hazard_and_a_circle_of_causes_loses_nothing()
     assert!(text.contains("\nVIOLATION  watch-gap"));
 }
 
-/// A report with this many rules that had no evidence.
+/// A report with this many rules without evidence.
 fn lacking(rules: usize) -> Sample {
     let slugs = crate::check::RULES.iter().map(|rule| rule.slug);
     let mut sample = sample::restart(str::to_owned);
@@ -170,7 +170,7 @@ fn rules_without_evidence_are_named_while_they_are_few_and_counted_where_they_ar
     let named = |text: &str, sample: &Sample| sample.judgement.rules.iter().all(|rule| text.contains(rule.rule));
     assert!(named(&plain(&few), &few), "{}", plain(&few));
     let short = plain(&many);
-    assert!(short.contains("- 9 rules: nothing here that any of them needs"), "{short}");
+    assert!(short.contains("- 9 rules: the evidence they need is absent"), "{short}");
     assert!(many.judgement.rules.iter().all(|rule| !short.contains(rule.rule)), "{short}");
     assert!(named(&text(&many.report(), Look { verbose: true, ..Look::default() }), &many));
 }

@@ -1,4 +1,4 @@
-//! What stands after the findings: what was not checked, what held, what could not be read, and how to get more.
+//! Writes the end of the report: what was not checked, what held, what could not be read, and how to get more.
 
 use crate::check::{Kind, NO_EVIDENCE, NOT_ASKED_FOR, OTHER_NATURE, RuleReport, Verdict};
 use crate::explain::words::{count, thousands};
@@ -6,22 +6,22 @@ use crate::report::page::{Page, Tone};
 use crate::report::{Part, Report};
 use std::io;
 
-/// Problems that are shown word for word.
+/// Problems to show in full.
 const PROBLEMS: usize = 5;
 
-/// So few ignored files are named.
+/// Up to this number, ignored files are named.
 const FEW: usize = 3;
 
-/// Rules without evidence that are named. Of a cluster of etcd there are forty, all about other things.
+/// Rules without evidence to name. An etcd cluster's history has forty, about many topics.
 const NAMED: usize = 8;
 
-/// Rules that are undecided, unchecked, and kept, in this order.
+/// Rules that are undecided, unchecked and held, in this order.
 pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     let rules = &part.judgement.rules;
     let open: Vec<&RuleReport> = rules.iter().filter(|r| matches!(r.verdict, Verdict::Unknown(_))).collect();
     if !open.is_empty() {
         page.title("Undecided")?;
-        // What a suspect says is not said again.
+        // A suspect already states the reason.
         let (told, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(|rule| is_told(part, rule));
         if !told.is_empty() {
             let slugs: Vec<&str> = told.iter().map(|rule| rule.rule).collect();
@@ -30,7 +30,7 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         grouped(page, &rest)?;
     }
     let unmet = rules.iter().filter(|r| matches!(r.verdict, Verdict::NotChecked(_)));
-    // A rule about other histories is not missed in this one.
+    // A rule for another nature is not missing here.
     let unmet: Vec<&RuleReport> = unmet.filter(|r| r.verdict.reason() != OTHER_NATURE).collect();
     if !unmet.is_empty() || !part.judgement.unchecked.is_empty() {
         page.title("Not checked")?;
@@ -45,16 +45,16 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
         let (lacking, other): (Vec<_>, Vec<_>) =
             unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
         grouped(page, &other)?;
-        // What each rule would need is on its page: thirty needs, or names, in a row would bury the report.
+        // The page of each rule lists its needs; thirty of them in a row would hide the rest.
         if lacking.len() > NAMED {
             let text = format!(
-                "{}: nothing here that any of them needs (--verbose says which and what)",
+                "{}: the evidence they need is absent (--verbose lists the rules and their needs)",
                 count(lacking.len() as u64, "rule")
             );
             page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
         } else if !lacking.is_empty() {
             let slugs: Vec<&str> = lacking.iter().map(|r| r.rule).collect();
-            let text = format!("nothing here that these rules need (--verbose says what): {}", slugs.join(", "));
+            let text = format!("the evidence these rules need is absent (--verbose lists it): {}", slugs.join(", "));
             page.labelled(2, 2, (Tone::Faint, "-"), &text)?;
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a suspect of the report says why a rule is undecided.
+/// Whether a suspect states why a rule is undecided.
 fn is_told(part: &Part<'_>, rule: &RuleReport) -> bool {
     part.judgement.findings.iter().any(|finding| {
         finding.kind == Kind::Suspect
@@ -112,7 +112,7 @@ pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             let text = format!("{place} expected {}, found {}", problem.expected, problem.found);
             page.labelled(2, 2, (Tone::Doubt, "-"), &text)?;
         }
-        // One problem may speak for all lines of its file, so what is left is counted in problems.
+        // One problem may represent all lines of its file, so the rest is a count of problems.
         let left = known.saturating_sub(shown) as u64;
         if left > 0 {
             page.labelled(2, 2, (Tone::Faint, "-"), &format!("and {} more (--verbose lists them)", thousands(left)))?;
@@ -141,12 +141,12 @@ pub(super) fn more(page: &mut Page<'_>, report: &Report<'_>) -> io::Result<()> {
     page.gap()?;
     let text = match first {
         Some(finding) => format!(
-            "`retrograde rules {}` tells what that rule proves and what it cannot see; `--json` has every fact and every \
+            "`retrograde rules {}` explains what that rule proves and what it cannot see; `--json` has every fact and every \
              occurrence; `retrograde show` tells what was understood of the evidence.",
             finding.rule
         ),
         None => {
-            "`retrograde show` tells what was understood of the evidence; `retrograde rules` what each rule proves; \
+            "`retrograde show` lists the contents of the evidence; `retrograde rules` explains what each rule proves; \
                  `--json` is this report for programs."
                 .to_owned()
         }

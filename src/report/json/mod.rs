@@ -18,7 +18,7 @@ use crate::order::etcd::Writer;
 use std::fmt::Write as _;
 use std::io;
 
-/// Writes the document of [`super::document`], indented, with a newline at its end.
+/// Writes the document of [`super::document`], indented, with a final newline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json;
 
@@ -50,7 +50,7 @@ fn part<'a>(part: &Part<'a>) -> History<'a> {
         name: part.name,
         kind: part.nature.name(),
         inputs: history.files.iter().map(input).collect(),
-        // A history of which nothing was checked is not known to hold (`rules.md`: only rules are not-checked).
+        // A history without any check is not known to hold (`rules.md`: only rules are not-checked).
         verdict: match &judgement.verdict {
             check::Verdict::NotChecked(_) => "unknown",
             decided => decided.word(),

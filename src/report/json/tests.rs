@@ -13,8 +13,8 @@ fn text(report: &Report<'_>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Walks a value beside its schema. Every object must have exactly the properties that the schema names, and the names of
-/// the definitions that were met are collected.
+/// Compares a value with its schema. Every object must have exactly the schema's properties. Collects the names of the
+/// definitions met.
 fn walk(value: &Value, schema: &Value, root: &Value, at: &str, met: &mut BTreeSet<String>) {
     let schema = match schema.get("$ref").and_then(Value::as_str) {
         Some(reference) => {
@@ -24,7 +24,7 @@ fn walk(value: &Value, schema: &Value, root: &Value, at: &str, met: &mut BTreeSe
         }
         None => schema,
     };
-    // One of nothing and something: what is there is the latter.
+    // A choice of null and a type: a value that is there has the type.
     if let Some(ways) = schema.get("oneOf").and_then(Value::as_array)
         && !value.is_null()
     {

@@ -1,8 +1,8 @@
-//! A trace for Perfetto (ui.perfetto.dev opens it in the browser): clients are processes, their lives and watches are tracks,
-//! operations are slices, watch events are instants, and the facts of a finding are joined by arrows.
+//! A trace for Perfetto (ui.perfetto.dev opens it in the browser). Clients are processes, their incarnations and watches are
+//! tracks, operations are slices, watch events are instants, and arrows connect the facts of a finding.
 //!
-//! Field numbers are those of `protos/perfetto/trace/track_event/*.proto` and `trace_packet.proto`. The older JSON format
-//! draws overlapping slices of one track wrongly, so it is protobuf, with one track for each of several operations at a time.
+//! Field numbers are those of `protos/perfetto/trace/track_event/*.proto` and `trace_packet.proto`. The older JSON format draws
+//! overlapping slices of one track wrongly, so this writes protobuf, with one track per concurrent operation.
 
 mod protobuf;
 
@@ -16,11 +16,11 @@ use crate::ingest::Time;
 use rustc_hash::FxHashMap;
 use std::io;
 
-/// Operations and watch events of a history that are all written; above, only what is near findings is.
+/// Limit on operations and watch events. A larger history is cut to the surroundings of its findings.
 const EVENTS: usize = 1_000_000;
-/// Findings that are drawn.
+/// Findings to draw.
 const FINDINGS: usize = 1_000;
-/// Tracks that a life gets for operations at the same time; what does not fit any more shares the last one.
+/// Tracks per incarnation for concurrent operations; further ones share the last track.
 const TRACKS: usize = 64;
 
 /// `TracePacket`.
@@ -131,24 +131,24 @@ impl Trace<'_> {
         drawn.into_iter().try_for_each(|finding| self.finding(history, finding, findings, &track_of))
     }
 
-    /// Operations of one life: those at the same time get a track each.
+    /// Operations of one incarnation; concurrent ones have a track each.
     fn slices(&mut self, life: u64, mut slices: Vec<Event>, end: Time) -> io::Result<()> {
         slices.sort_by_key(|event| event.begin);
         let mut free: Vec<(Time, u64)> = Vec::new();
         for event in &slices {
-            // An operation that nobody saw end is open to the end of the picture.
+            // An operation without a return lasts to the end of the picture.
             let until = if event.end.is_known() { event.end.max(event.begin) } else { end.max(event.begin) };
             let at = match free.iter().position(|(ended, _)| *ended <= event.begin) {
                 Some(at) => at,
                 None if free.len() == TRACKS => TRACKS - 1,
                 None => {
-                    let name = if free.is_empty() { "operations" } else { "at the same time" };
+                    let name = if free.is_empty() { "operations" } else { "concurrent operations" };
                     free.push((Time(i64::MIN), self.track(name, life)?));
                     free.len() - 1
                 }
             };
             let track = &mut free[at];
-            // Slices of one track nest: one that began inside another cannot outlive it.
+            // Slices of one track nest: one that began inside another must end inside it.
             let until = if track.0 > event.begin { until.min(track.0) } else { until };
             track.0 = track.0.max(until);
             let track = track.1;
@@ -187,7 +187,7 @@ impl Trace<'_> {
         self.event(findings, INSTANT, at, Some(&Event { begin: at, end: at, name, notes }), &flow)
     }
 
-    /// A new track below another; 0: below none.
+    /// A new track below `parent`, or on top for 0.
     fn track(&mut self, name: &str, parent: u64) -> io::Result<u64> {
         self.tracks += 1;
         let uuid = self.tracks;
@@ -218,7 +218,7 @@ impl Trace<'_> {
         self.packet(Message::default().number(TIMESTAMP, time).message(TRACK_EVENT, message))
     }
 
-    /// One packet of the trace; the first says that it depends on none before.
+    /// Writes one packet. The first one declares that it depends on no earlier packet.
     fn packet(&mut self, packet: Message) -> io::Result<()> {
         let packet = packet.number(SEQUENCE, 1).number(SEQUENCE_FLAGS, if self.begun { 2 } else { 1 });
         self.begun = true;
@@ -226,7 +226,7 @@ impl Trace<'_> {
     }
 }
 
-/// Requests, each with its key or scope, what it asked and what it was answered.
+/// Requests, each with key or scope, options and answer.
 fn operations(history: &History) -> impl Iterator<Item = (IncarnationId, Event)> + '_ {
     let drawn = history.operations.iter().filter(|o| o.invoke.is_known() && !o.marks.has(Marks::SHADOW));
     drawn.map(|operation| {

@@ -1,8 +1,8 @@
-//! Messages of protobuf as bytes: only what a trace needs (protobuf.dev, "Encoding").
+//! Encodes protobuf messages, as far as a trace needs (protobuf.dev, "Encoding").
 
 use crate::explain::terminal_text::visible;
 
-/// A message under construction. Fields stand in the order in which they are added.
+/// A message in progress. Fields keep the order in which they are added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
     bytes: Vec<u8>,
@@ -23,19 +23,19 @@ impl Message {
         self
     }
 
-    /// Text, made visible.
+    /// Text, escaped for display.
     pub(super) fn text(mut self, field: u32, text: &str) -> Message {
         self.delimited(field, visible(text).as_bytes());
         self
     }
 
-    /// A message inside.
+    /// A nested message.
     pub(super) fn message(mut self, field: u32, message: Message) -> Message {
         self.delimited(field, &message.bytes);
         self
     }
 
-    /// The bytes.
+    /// The encoded bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

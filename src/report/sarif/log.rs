@@ -1,4 +1,4 @@
-//! The part of SARIF 2.1.0 that is written, type by type. Names and nesting are those of the OASIS standard.
+//! The used part of SARIF 2.1.0, type by type. Names and nesting are those of the OASIS standard.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

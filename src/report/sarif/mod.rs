@@ -1,8 +1,8 @@
 //! SARIF 2.1.0 (OASIS, 2020): findings as results of static analysis, so that code scanning shows them beside the evidence.
 //!
-//! GitHub takes 25,000 results a run and keeps 5,000 of them, 10,000 locations of a thread flow (1,000 kept), 1,000 locations
-//! of a result (100 kept), 20 tags a rule (10 kept) and 20 runs a file ("SARIF support for code scanning", limits). One run
-//! with the gravest 5,000 findings stays within all of them; what is left out is a notification of the run.
+//! GitHub accepts 25,000 results per run and keeps 5,000, 10,000 locations per thread flow (1,000 kept), 1,000 locations per
+//! result (100 kept), 20 tags per rule (10 kept) and 20 runs per file ("SARIF support for code scanning", limits). One run with
+//! the gravest 5,000 findings stays within all limits. A notification of the run counts the others.
 
 mod log;
 #[cfg(test)]
@@ -21,11 +21,11 @@ use std::io;
 
 /// Results that code scanning keeps of a run.
 const RESULTS: usize = 5_000;
-/// Further occurrences that a result names as related locations.
+/// Further occurrences of a result, as related locations.
 const RELATED: usize = 90;
-/// Problems of the input that are named.
+/// Problems of the input to report.
 const PROBLEMS: usize = 100;
-/// Name of the fingerprint; another way to compute it gets another number.
+/// Name of the fingerprint. A changed computation needs a new number.
 const FINGERPRINT: &str = "retrograde/v1";
 
 /// Writes SARIF.
@@ -42,7 +42,7 @@ impl Sink for Sarif {
 fn log(report: &Report<'_>) -> Log {
     let mut all: Vec<(&Part<'_>, &Finding)> =
         report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part, f))).collect();
-    // The gravest first, and else as they stand.
+    // Gravest first; the sort is stable.
     all.sort_by_key(|(_, finding)| finding.kind);
     let left_out = all.len().saturating_sub(RESULTS);
     all.truncate(RESULTS);
@@ -100,7 +100,7 @@ fn descriptor(rule: &Rule) -> Descriptor {
     }
 }
 
-/// Text that ends as sentences do, which is what viewers expect of a description.
+/// Text with a final period, as viewers expect of a description.
 fn sentence(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
@@ -146,16 +146,16 @@ fn outcome(history: &History, finding: &Finding, fingerprint: String) -> Outcome
             Some(FlowLocation { execution_order: at + 1, location })
         })
         .collect();
-    // The place of the result is the record that completes the contradiction.
+    // The location of a result is the last fact, which completes the contradiction.
     let last = certificate.facts.iter().rev().find_map(|fact| location(history, fact, None, None));
     let others = finding.occurrences.iter().skip(1).take(RELATED).enumerate().filter_map(|(at, occurrence)| {
         let fact = occurrence.facts.last()?;
-        location(history, fact, Some(at + 1), Some("the same again".to_owned()))
+        location(history, fact, Some(at + 1), Some("another occurrence".to_owned()))
     });
     Outcome {
         rule_id: finding.rule,
         rule_index: RULES.iter().position(|rule| rule.slug == finding.rule),
-        // The standard (3.27.9) gives every other kind the level `none`, and code scanning would hide it.
+        // The standard (3.27.9) gives every other kind the level `none`, which code scanning hides.
         kind: "fail",
         level: match finding.kind {
             Kind::Violation => "error",
@@ -191,7 +191,7 @@ fn region(line: u32) -> Option<Region> {
     (line > 0).then_some(Region { start_line: line })
 }
 
-/// What stays the same when the same thing is recorded again: rule, client, key and revisions; never lines or times.
+/// The identity of a finding across recordings: rule, client, key and revisions, but no lines or times.
 fn fingerprint(part: &Part<'_>, finding: &Finding) -> String {
     let history = part.history;
     let revisions: Vec<String> = finding.revisions.iter().map(|revision| revision.to_string()).collect();
@@ -199,8 +199,8 @@ fn fingerprint(part: &Part<'_>, finding: &Finding) -> String {
     format!("{}/{}/{key}/{}", finding.rule, names::client(history, finding.client), revisions.join("-"))
 }
 
-/// A path as a URI reference (RFC 3986): relative paths stay relative, absolute ones become `file:` URIs, and every byte that
-/// means something in a URI is escaped.
+/// A path as a URI reference (RFC 3986). Relative paths stay relative, absolute ones become `file:` URIs, and every byte with a
+/// meaning in URIs is escaped.
 fn uri(path: &str) -> String {
     let path = path.replace('\\', "/");
     let drive = path.as_bytes().get(1) == Some(&b':') && path.as_bytes()[0].is_ascii_alphabetic();

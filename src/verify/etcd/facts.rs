@@ -1,5 +1,5 @@
-//! The facts of findings about a report of etcd: looked up in its records, and held against each other where two or three of them
-//! are a contradiction by the definition of the rule.
+//! Looks up the facts of findings about a report of etcd in its records. Two or three facts are also compared, where they
+//! contradict each other by the definition of their rule alone.
 
 use crate::history::Symbol;
 use crate::history::etcd::{
@@ -16,9 +16,9 @@ use std::collections::{HashMap, HashSet};
 enum Record<'r> {
     Operation(&'r Operation),
     Watch(u32),
-    /// Of a watch, which one of all.
+    /// Indices of the watch and of the response among all responses.
     Response(u32, u32),
-    /// Of a watch, in which response, which one of all.
+    /// Indices of the watch, the response and the event among all events.
     Event(u32, u32, u32),
     Entry(&'r LogEntry),
     Stored(&'r StoredRevision),
@@ -29,20 +29,20 @@ struct Cited<'r> {
     record: Record<'r>,
     revision: i64,
     key: Option<Symbol>,
-    /// Whether no other record stands there that could be meant.
+    /// Whether no other record begins at this place and could be meant.
     sure: bool,
 }
 
-/// The records that begin at the places that findings cite.
+/// The records at the places that findings cite.
 pub(crate) struct Records<'r> {
     recording: &'r Recording,
     inputs: &'r [InputFile],
-    /// By index of the file and offset, with the line.
+    /// Records with their line, by index of the file and offset.
     places: HashMap<(usize, u64), Vec<(u32, Record<'r>)>>,
 }
 
 impl<'r> Records<'r> {
-    /// Of a recording and its files.
+    /// Indexes the cited places of a recording and its files.
     pub(crate) fn of(recording: &'r Recording, inputs: &'r [InputFile], findings: &[ReportedFinding]) -> Records<'r> {
         let mut records = Records { recording, inputs, places: HashMap::new() };
         let facts = findings.iter().flat_map(|finding| &finding.occurrences).flat_map(|occurrence| &occurrence.facts);
@@ -118,7 +118,7 @@ impl<'r> Records<'r> {
         let key = fact.key.as_deref().map(|key| key.split_once(' ').map_or(key, |(_, key)| key));
         let symbol = key.and_then(|key| self.recording.texts.find(key));
         let revision = fact.revision.as_deref().and_then(|revision| revision.parse::<i64>().ok());
-        // At one place there may be a response and its first event.
+        // A response and its first event may begin at one place.
         let names = |record: &Record<'r>| {
             let of_key = symbol.is_none_or(|key| self.keys(record).contains(&key));
             let of_revision = revision.is_none_or(|revision| self.revisions(record).contains(&revision));
@@ -160,7 +160,7 @@ impl<'r> Records<'r> {
         &self.recording.watches[at as usize]
     }
 
-    /// The revisions that a record names.
+    /// The revisions in a record.
     fn revisions(&self, record: &Record<'r>) -> Vec<i64> {
         match record {
             Record::Operation(operation) => {
@@ -179,13 +179,13 @@ impl<'r> Records<'r> {
                 events.map(|event| event.revision).chain([self.told(*n).revision]).collect()
             }
             Record::Event(.., e) => vec![self.event(*e).revision],
-            // A log has no revisions: they are counted.
+            // Entries of a log have no revision; revisions are counted.
             Record::Entry(_) => Vec::new(),
             Record::Stored(row) => vec![row.main],
         }
     }
 
-    /// The keys that a record names.
+    /// The keys in a record.
     fn keys(&self, record: &Record<'r>) -> Vec<Symbol> {
         let of_request = |request: &Request| match *request {
             Request::Range(range) => vec![range.keys.key],
@@ -220,7 +220,7 @@ impl<'r> Records<'r> {
         of_steps.chain(txn.conditions.of(&requests.conditions).iter().map(|c| c.keys.key)).collect()
     }
 
-    /// What an acknowledged write changed; `None`: its answer does not say.
+    /// The changes of an acknowledged write; `None` if its answer does not determine them.
     fn written(&self, operation: &Operation) -> Option<Vec<(Symbol, Option<ValueId>)>> {
         let Request::Txn(txn) = operation.request else { return None };
         if operation.outcome != Outcome::Answered {
@@ -241,12 +241,12 @@ impl<'r> Records<'r> {
         (steps.len() == results.len()).then_some(written)
     }
 
-    /// What a record shows a key to have become at a revision, where it does.
+    /// The content that a record shows for a key at a revision, if it shows one.
     fn content(&self, record: &Record<'r>, key: Symbol, revision: i64) -> Option<Option<ValueId>> {
         self.contents(record, key, revision).first().copied()
     }
 
-    /// The values that an answer shows of a key at a revision.
+    /// The values in an answer for a key at a revision.
     fn found(&self, operation: &'r Operation, key: Symbol, revision: i64) -> impl Iterator<Item = ValueId> {
         let steps = match operation.request {
             Request::Txn(txn) => {
@@ -265,7 +265,7 @@ impl<'r> Records<'r> {
         pairs.filter(move |pair| (pair.key, pair.revision) == (key, revision)).map(|pair| pair.value)
     }
 
-    /// All that a record shows a key to have become at a revision: one answer may show it twice.
+    /// All contents that a record shows for a key at a revision. One answer may show it twice.
     fn contents(&self, record: &Record<'r>, key: Symbol, revision: i64) -> Vec<Option<ValueId>> {
         match record {
             Record::Operation(operation) => {
@@ -286,14 +286,14 @@ impl<'r> Records<'r> {
         }
     }
 
-    /// The place in the order that a record shows to be reached, four to a revision, and by when. A write, then what shows it,
-    /// then what was answered behind it.
+    /// The position in the revision order that a record proves to be reached, and the time by which it was. Each revision has
+    /// four positions: the write, then evidence of it, then answers after it.
     fn reached(&self, record: &Record<'r>) -> Option<(i64, Time)> {
         match record {
             Record::Operation(operation) if operation.returned.is_known() => {
                 let place = match operation.request {
                     Request::Compact { revision } => revision.checked_mul(4)?.checked_add(1)?,
-                    // A member that answers for itself shows what exists.
+                    // A serializable read proves only that the revision exists.
                     Request::Range(range) if range.serializable => operation.revision.checked_mul(4)?.checked_add(1)?,
                     _ => self.place(operation)?,
                 };
@@ -309,7 +309,7 @@ impl<'r> Records<'r> {
         }
     }
 
-    /// The only place that an answer leaves an operation, or the highest.
+    /// The only position that an answer allows, or the highest one.
     fn place(&self, operation: &Operation) -> Option<i64> {
         let write = |revision: i64| revision.checked_mul(4);
         match (operation.outcome, operation.request) {
@@ -336,7 +336,7 @@ impl<'r> Records<'r> {
         }
     }
 
-    /// Whether facts contradict each other by the definition of their rule; `None`: that takes more than these facts.
+    /// Whether facts contradict each other by the definition of their rule; `None` if that needs more than these facts.
     fn contradict(&self, rule: &str, facts: &[Cited<'r>]) -> Option<bool> {
         let records: Vec<Record<'r>> = facts.iter().map(|fact| fact.record).collect();
         match (rule, &records[..]) {
@@ -346,7 +346,7 @@ impl<'r> Records<'r> {
                 if writes && a.revision == b.revision {
                     return Some(a.position != b.position);
                 }
-                // What was found at this revision is of another key.
+                // The content found at this revision belongs to another key.
                 let shown = facts[1].key.filter(|key| self.content(&records[1], *key, a.revision).is_some());
                 match shown {
                     Some(key) => Some(of_a.iter().all(|(other, _)| *other != key)),
@@ -420,7 +420,7 @@ impl<'r> Records<'r> {
                         !events.any(|event| (event.key, event.revision) == (key, revision))
                     }
                 };
-                // What came at once may still have come in a wrong order.
+                // Deliveries of one response may still be in a wrong order.
                 (a == watch && self.is_about(self.watch(*watch), key) && apart).then_some(true)
             }
             ("watch-gap", [Record::Watch(watch), .., past]) if facts.len() >= 3 => {
@@ -437,7 +437,7 @@ impl<'r> Records<'r> {
         }
     }
 
-    /// Whether a read found what does not agree with itself: keys out of their order, too few or too many, or changed too often.
+    /// Whether the result of a read contradicts itself: keys out of order, too few or too many keys, or impossible versions.
     fn is_incoherent(&self, read: &Operation) -> bool {
         let (Request::Range(range), [result]) = (read.request, read.results.of(&self.recording.results)) else {
             return false;
@@ -479,7 +479,7 @@ impl<'r> Records<'r> {
                 let from = self.watch(*at).revision;
                 Some(at == of && self.told(*n).progress && self.told(*n).revision < from)
             }
-            // A response of a store that was behind what it delivered.
+            // A response with a lower store revision than its event.
             (Record::Response(a, n), Record::Event(b, m, e)) if !self.told(*n).progress => {
                 Some(a == b && n == m && self.told(*n).revision < self.event(*e).revision)
             }
@@ -500,8 +500,8 @@ impl<'r> Records<'r> {
     }
 }
 
-/// Whether an event cannot be of any store: a removal with a value or that creates, a creation with what was before, or what was before of
-/// a revision that is not before it.
+/// Whether no store can produce an event: a delete with a value or a creation mark, a creation with a previous value, or a
+/// previous revision that is not lower.
 fn contradicts_itself(event: &Event) -> bool {
     let of_removal = event.delete && (event.value != ValueId::default() || event.create);
     let past = |previous: &Previous| {

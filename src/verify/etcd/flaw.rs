@@ -1,60 +1,60 @@
-//! Why an order of a report of etcd is none.
+//! The reasons why an order of a report of etcd is rejected.
 
-/// Why an order of a report of etcd is none.
+/// The reason why an order does not explain a report of etcd.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EtcdFlaw {
-    /// There is no such operation.
+    /// The report has no such operation.
     #[error("there is no operation {operation}: the report has {operations}")]
     NoSuchOperation {
         /// The number.
         operation: u32,
-        /// How many operations there are.
+        /// Number of operations in the report.
         operations: usize,
     },
-    /// An operation stands in it twice.
-    #[error("operation {operation} happens twice")]
+    /// An operation occurs twice.
+    #[error("operation {operation} is in the order twice")]
     Twice {
         /// The operation.
         operation: u32,
     },
-    /// An operation that certainly had no effect stands in it.
-    #[error("operation {operation} had no effect, yet it happens")]
+    /// An operation without effect occurs.
+    #[error("operation {operation} had no effect, but is in the order")]
     Failed {
         /// The operation.
         operation: u32,
     },
-    /// An operation that was answered does not stand in it.
-    #[error("operation {operation} was answered, yet it does not happen")]
+    /// An answered operation does not occur.
+    #[error("operation {operation} was answered, but is not in the order")]
     Missing {
         /// The operation.
         operation: u32,
     },
-    /// Real time says otherwise.
-    #[error("operation {first} happens before operation {second}, which had returned before it was sent")]
+    /// The order contradicts real time.
+    #[error("operation {first} is before operation {second}, which had returned before operation {first} was sent")]
     Backwards {
         /// The operation that was sent later.
         first: u32,
         /// The operation that had returned.
         second: u32,
     },
-    /// etcd would not answer like this.
-    #[error("operation {operation}, at place {place}, cannot be answered as it was: {why}")]
+    /// etcd would give another answer.
+    #[error("operation {operation}, at place {place}, cannot have the recorded answer: {why}")]
     Answer {
         /// The operation.
         operation: u32,
-        /// Its place in the order, from 0.
+        /// Index in the order, from 0.
         place: usize,
-        /// What etcd would answer.
+        /// The state or the answer expected from etcd.
         why: String,
     },
-    /// A request that nobody was told the outcome of is in it without an effect.
+    /// A request of unknown outcome occurs, but has no effect there.
     #[error("operation {operation}, at place {place}, has no effect there: {why}")]
     NoEffect {
         /// The operation.
         operation: u32,
-        /// Its place in the order, from 0.
+        /// Index in the order, from 0.
         place: usize,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
     /// The end of a lease removes a key that was not attached to it.
@@ -65,26 +65,26 @@ pub enum EtcdFlaw {
         /// The key.
         key: String,
     },
-    /// A lease ends on its own and no key with it, or it is not alive.
-    #[error("lease {lease} ends at place {place} without a trace")]
+    /// A lease ends on its own without removing a key, or is not alive.
+    #[error("lease {lease} ends at place {place} without a removed key")]
     NoTrace {
         /// The lease.
         lease: i64,
-        /// Its place in the order, from 0.
+        /// Index in the order, from 0.
         place: usize,
     },
-    /// A watch was told something else.
-    #[error("watch {watch} was told something else, in response {response}: {why}")]
+    /// A watch received another response than the order implies.
+    #[error("watch {watch} received another response than the order implies, response {response}: {why}")]
     Watch {
         /// The watch.
         watch: u32,
-        /// Which of its responses, from 0.
+        /// Index of the response, from 0.
         response: u32,
-        /// What it would have been told.
+        /// The expected delivery.
         why: String,
     },
-    /// A member's store has something else.
-    #[error("the store of {member} has something else at revision {revision}")]
+    /// A member's store contradicts the order.
+    #[error("the store of {member} has another change at revision {revision}")]
     Store {
         /// The member.
         member: String,

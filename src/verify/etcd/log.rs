@@ -1,4 +1,4 @@
-//! What members' logs tell of compactions: which there were, and when at the earliest.
+//! Derives from members' logs which compactions happened, and the earliest time of each.
 //!
 //! Source: etcd `server/etcdserver/apply` (entries are applied in the order of their indices, compactions like writes).
 
@@ -7,15 +7,16 @@ use crate::history::etcd::{LogEntry, Recording, Request, Step};
 use crate::ingest::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Compactions that members' logs hold.
+/// The compactions in members' logs.
 pub(super) struct Logged {
-    /// Not before, and the highest revision that this one or one before compacts through; both ascending.
+    /// Earliest time, and highest revision compacted by this one or an earlier one; both ascending.
     compactions: Vec<(Time, i64)>,
 }
 
 impl Logged {
-    /// Of the logs beside an order of what clients did. A compaction behind the entry of a write was applied after that write had
-    /// been sent. Where the logs are not of that order, or have holes, nobody knows what stands in front of it.
+    /// Compares the logs with a replayed order. A compaction after the entry of a write was applied after that write was sent. If
+    /// the logs have gaps or do not match the order, the writes before a compaction are unknown, and it may have happened at any
+    /// time.
     pub fn of(recording: &Recording, course: &Course<'_>) -> Logged {
         let entries = entries(recording);
         let commit = recording.members.iter().filter_map(|member| Some(member.log.as_ref()?.commit)).max().unwrap_or(0);
@@ -31,11 +32,11 @@ impl Logged {
             let applied = if readable { apply(&mut store, &entry.request) } else { None };
             readable &= applied.is_some() && store.not_compared == 0;
             if store.revision > before && !is_of(recording, &store, course) {
-                // Of another course: what it shows of times says nothing.
+                // The log has other changes than the order, so it bounds no time.
                 compactions.iter_mut().for_each(|(time, _)| *time = Time(i64::MIN));
                 readable = false;
             }
-            // What is only written may have been replaced.
+            // An entry that is not known to be committed may have been replaced.
             while let Some((_, call)) = writes.next_if(|(number, _)| *index <= commit && *number <= store.revision) {
                 sent = sent.max(*call);
             }
@@ -54,14 +55,14 @@ impl Logged {
         Logged { compactions }
     }
 
-    /// The highest revision that may be compacted through by a time; -1: none.
+    /// The highest revision that may be compacted at a time; -1: none.
     pub fn through(&self, by: Time) -> i64 {
         let at = self.compactions.partition_point(|(from, _)| *from <= by);
         self.compactions[..at].last().map_or(-1, |(_, through)| *through)
     }
 }
 
-/// All entries by index: of several, one that was known to be committed, or the latest one.
+/// One entry for each index: a committed one if any log has it, else that of the latest term.
 fn entries(recording: &Recording) -> BTreeMap<u64, &LogEntry> {
     let mut best: BTreeMap<u64, ((bool, u64), &LogEntry)> = BTreeMap::new();
     for log in recording.members.iter().filter_map(|member| member.log.as_ref()) {
@@ -76,7 +77,7 @@ fn entries(recording: &Recording) -> BTreeMap<u64, &LogEntry> {
     best.into_iter().map(|(index, (_, entry))| (index, entry)).collect()
 }
 
-/// All leases that entries name: none of them lives before an entry grants it.
+/// The ids of all leases in entries. A lease is alive only after an entry grants it.
 fn leases(recording: &Recording, entries: &BTreeMap<u64, &LogEntry>) -> HashSet<i64> {
     let mut leases = HashSet::new();
     for entry in entries.values() {
@@ -97,7 +98,7 @@ fn leases(recording: &Recording, entries: &BTreeMap<u64, &LogEntry>) -> HashSet<
     leases
 }
 
-/// `None`: nobody knows what it came to.
+/// `None` if the entry's effect is unknown.
 fn apply(store: &mut Store<'_>, request: &Request) -> Option<Applied> {
     match *request {
         Request::Txn(txn) => store.txn(txn, None).ok(),
@@ -108,7 +109,7 @@ fn apply(store: &mut Store<'_>, request: &Request) -> Option<Applied> {
     }
 }
 
-/// Whether the latest revision of a log is what an order has there, where the order goes as far.
+/// Whether the latest revision of the log has the same changes in the order, if the order reaches it.
 fn is_of(recording: &Recording, log: &Store<'_>, course: &Course<'_>) -> bool {
     let number = log.revision;
     if number > course.store.revision {

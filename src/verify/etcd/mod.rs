@@ -1,4 +1,4 @@
-//! The order of a report of etcd, replayed: over a small store of its own, against every answer and every delivery.
+//! Replays the order of a report of etcd on a small store of its own, and compares every answer and every delivery.
 
 mod facts;
 mod flaw;
@@ -17,7 +17,7 @@ pub use flaw::EtcdFlaw;
 pub use order::{Explained, Step, replay};
 use std::collections::BTreeMap;
 
-/// Replays an order of a saved report.
+/// Checks the order in a saved report.
 pub(super) fn check(recording: &Recording, verdict: &str, order: &str, removed: &[ReportedRemoval]) -> ProofCheck {
     match decide(recording, verdict, order, removed) {
         Ok(Explained { operations, expired, never, not_compared: 0 }) => {
@@ -29,7 +29,7 @@ pub(super) fn check(recording: &Recording, verdict: &str, order: &str, removed: 
                 text += &format!("; {expired} leases ended on their own");
             }
             if never > 0 {
-                text += &format!("; {never} that failed or may never have had an effect are not in it");
+                text += &format!("; {never} operations that failed or may have had no effect are not in it");
             }
             ProofCheck::Confirmed(text)
         }

@@ -1,4 +1,4 @@
-//! An order of operations, replayed.
+//! Replays an order of operations.
 
 use super::flaw::EtcdFlaw;
 use super::log::Logged;
@@ -11,40 +11,40 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// A step of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An operation takes effect, or is answered.
+    /// An operation takes effect and is answered.
     Operation(u32),
     /// A lease ends on its own.
     Expiry(i64),
 }
 
-/// What an order was found to be.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// How many operations are in it.
+    /// Number of operations in the order.
     pub operations: usize,
-    /// How many leases ended on their own.
+    /// Number of leases that ended on their own.
     pub expired: usize,
-    /// How many operations are not in it.
+    /// Number of operations outside the order.
     pub never: usize,
-    /// Conditions of requests that were taken to hold as the order needs it, since what they compare was not recorded.
+    /// Number of conditions presumed to hold as the order needs it, since the compared values were not recorded.
     pub not_compared: u64,
 }
 
-/// An answer that says that something is compacted which the order so far has not.
+/// An answer "compacted" without such a compaction earlier in the order.
 struct Excused {
     operation: u32,
-    /// A compaction above this revision explains it.
+    /// A compaction above this revision would explain it.
     above: i64,
     flaw: EtcdFlaw,
 }
 
-/// Whether an order explains a recording: every answered operation once, refused ones never, ones of unknown outcome at most once
-/// and with an effect; none behind one that was sent after its return; every answer and every revision what etcd gives at that
-/// place; every watch told just what it asks for, none of it before its time. `removed`: keys that ends of leases removed, by
-/// revision; of puts in transactions no lease is recorded.
+/// Checks that an order explains a recording. Every answered operation occurs once, no refused one, and each of unknown outcome
+/// at most once and with an effect. No operation follows one that was sent after its return. Every answer and revision is etcd's
+/// at that place. Every watch received exactly the events it asked for, none before its time. `removed` has the keys that ends of
+/// leases removed, by revision, since the leases of puts in transactions are not recorded.
 ///
-/// What clients asked of which the format tells nothing is left out; of members' logs only compactions are looked at, which excuse
-/// what only they explain.
+/// Requests without recorded content are left out. Of members' logs only compactions are used, and only to excuse answers that
+/// nothing else explains.
 ///
 /// # Errors
 /// The first flaw.
@@ -116,7 +116,8 @@ pub fn replay(
     Ok(Explained { operations: placed, expired, never, not_compared: replay.course.store.not_compared })
 }
 
-/// From which place of an order on everything returned at a time or later: what was sent then can have happened.
+/// The first place in an order after which all operations returned at or after `call`, so that a request sent then may have
+/// happened.
 fn first_place(operations: &[Operation], order: &[Step], call: Time) -> usize {
     let over = |step: &Step| match *step {
         Step::Operation(at) => operations.get(at as usize).is_some_and(|operation| {
@@ -127,12 +128,12 @@ fn first_place(operations: &[Operation], order: &[Step], call: Time) -> usize {
     order.iter().rposition(over).map_or(0, |place| place + 1)
 }
 
-/// A key as the recording has it, where it does.
+/// A key in the recording, if it has one with this text.
 fn known<'r>(recording: &'r Recording, key: &str) -> Option<&'r str> {
     recording.texts.find(key).map(|symbol| recording.texts.get(symbol))
 }
 
-/// Whether an operation was answered by something that its place in the order explains.
+/// Whether an operation's answer requires a place in the order.
 fn must_happen(operation: &Operation) -> bool {
     match (operation.outcome, operation.request) {
         (_, Request::Other) | (Outcome::Refused | Outcome::Unknown, _) => false,
@@ -147,12 +148,12 @@ struct Replay<'r> {
     recording: &'r Recording,
     removed: BTreeMap<i64, Vec<&'r str>>,
     course: Course<'r>,
-    /// Answers that only a compaction of members' logs explains, which no client asked for.
+    /// Answers that only a compaction in members' logs explains.
     excused: Vec<Excused>,
     placed: Vec<bool>,
-    /// The operation of the order so far that was sent last: whoever follows must not have returned before that.
+    /// The latest sent operation so far. A later one in the order must not have returned before that.
     latest: Option<u32>,
-    /// When it was sent: the earliest time of what follows.
+    /// The time at which it was sent, the earliest time of everything after it.
     now: Time,
 }
 
@@ -176,7 +177,7 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Intervals are closed: what returned at the very time of a call is concurrent with it.
+    /// Intervals are closed: a return at the time of a call is concurrent with the call.
     fn time(&mut self, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
         let returned = if operation.outcome != Outcome::Unknown && operation.returned.is_known() {
             operation.returned
@@ -186,7 +187,7 @@ impl<'r> Replay<'r> {
         if let Some(first) = self.latest.filter(|_| returned < self.now) {
             return Err(EtcdFlaw::Backwards { first, second: at });
         }
-        // What a member answers for itself may be of long ago.
+        // A serializable read may show an old state.
         let may_be_old = matches!(operation.request, Request::Range(range) if range.serializable);
         if operation.call > self.now && !may_be_old {
             self.now = operation.call;
@@ -195,7 +196,7 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// What nobody was told.
+    /// Applies a request of unknown outcome, which must have an effect.
     fn effect(&mut self, place: usize, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
         let before = (self.course.store.revision, self.course.store.compacted);
         let applied = match operation.request {
@@ -228,7 +229,7 @@ impl<'r> Replay<'r> {
             };
             let flaw = wrong(format!("the store is at {}, compacted through {}", store.revision, store.compacted));
             return match operation.outcome {
-                // The latest state, which negative revisions of reads mean too, is never compacted.
+                // The latest state is never compacted; negative revisions of reads mean it too.
                 Outcome::Compacted if asked > 0 || compacts => {
                     if !missing {
                         let above = if compacts { asked.saturating_sub(1) } else { asked };
@@ -243,7 +244,7 @@ impl<'r> Replay<'r> {
         let results = operation.results.of(&recording.results);
         let applied = match operation.request {
             Request::Range(range) => {
-                let Some(told) = results.first() else { return Err(wrong("it finds something or nothing".to_owned())) };
+                let Some(told) = results.first() else { return Err(wrong("the answer has no result".to_owned())) };
                 store.range(range, told).map_err(wrong)?;
                 Applied::Done
             }
@@ -266,7 +267,7 @@ impl<'r> Replay<'r> {
         match applied {
             Applied::Refused(why) => Err(wrong(why.to_owned())),
             Applied::Done if counts && operation.revision != revision => Err(wrong(format!(
-                "the store is at revision {revision}, and it was answered at {}",
+                "the store is at revision {revision}, but the recorded answer names {}",
                 operation.revision
             ))),
             Applied::Done => Ok(()),
@@ -281,7 +282,7 @@ impl<'r> Replay<'r> {
         applied
     }
 
-    /// `removes`: whether it makes the next revision, with what is said to go with it.
+    /// Ends a lease. `removes`: whether it makes the next revision, removing the keys recorded for it.
     fn end(&mut self, lease: i64, removes: bool) -> Result<Applied, EtcdFlaw> {
         let next = self.course.store.revision + 1;
         let others = self.removed.get(&next).filter(|_| removes).map_or(&[][..], Vec::as_slice);
@@ -298,7 +299,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// What members stored is what happened.
+/// Compares the stores of members with the order.
 fn stores(recording: &Recording, course: &Course<'_>) -> Result<(), EtcdFlaw> {
     for member in &recording.members {
         for stored in member.store.iter().flat_map(|store| &store.revisions) {

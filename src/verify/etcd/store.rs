@@ -1,4 +1,4 @@
-//! etcd's store by its documentation: keys with their past, transactions, leases, compaction.
+//! A model of etcd's store after its documentation: keys with their history, transactions, leases, compaction.
 //!
 //! Source: etcd `Documentation/learning/data_model`, `api_guarantees`; `api/etcdserverpb/rpc.proto` (what each request does and
 //! answers).
@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
-/// A key that is there.
+/// A live key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Live {
     pub created: i64,
@@ -22,16 +22,16 @@ pub(super) struct Live {
     attached: Attached,
 }
 
-/// What a key is attached to.
+/// The lease of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attached {
     Nothing,
     To(i64),
-    /// Put by a transaction of which the lease was not recorded, at this step of the order.
+    /// Put by a transaction without recorded lease, at this step of the order.
     NotRecorded(usize),
 }
 
-/// One key changed by one revision.
+/// One change of a key in a revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Changed<'r> {
     pub key: &'r str,
@@ -39,41 +39,41 @@ pub(super) struct Changed<'r> {
     pub after: Option<Live>,
 }
 
-/// A store with its past.
+/// A store with its history.
 pub(super) struct Store<'r> {
     recording: &'r Recording,
     pub revision: i64,
-    /// Through which revision; -1: not, since 0 can be asked for.
+    /// The compacted revision; -1: none, since a request may name 0.
     pub compacted: i64,
     live: BTreeMap<&'r str, Live>,
     /// All changes, by revision.
     pub changes: Vec<(i64, Changed<'r>)>,
-    /// By key, in [`Store::changes`].
+    /// Indices in [`Store::changes`], by key.
     past: BTreeMap<&'r str, Vec<usize>>,
-    /// Leases that are alive, with the step of their grant.
+    /// Live leases, with the step of their grant.
     leases: HashMap<i64, usize>,
     attached: HashMap<i64, BTreeSet<&'r str>>,
-    /// Leases of which the grant was recorded; others may be alive at any time.
+    /// Leases with a recorded grant. Others may be alive at any time.
     granted: HashSet<i64>,
-    /// Grants that nobody was told of, and the steps from which on they can have happened; each is used for one life.
+    /// Grants of unknown outcome, with the steps from which they may have happened. Each is used for one life.
     asked: HashMap<i64, Vec<usize>>,
     /// The step of each lease's last end.
     ended: HashMap<i64, usize>,
-    /// The step of the order.
+    /// The present step of the order.
     pub step: usize,
-    /// Conditions that could not be decided, of requests that were not answered.
+    /// Number of undecided conditions in requests without an answer.
     pub not_compared: u64,
 }
 
-/// What applying a request came to.
+/// The result of applying a request.
 pub(super) enum Applied {
-    /// Done; with an answer as it was recorded, where there was one.
+    /// Done. The recorded answer, if there is one, agrees.
     Done,
-    /// Refused, for this reason.
+    /// Refused, with the reason.
     Refused(&'static str),
 }
 
-/// What was recorded of an answer.
+/// The recorded parts of an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'r> {
     pub failure: bool,
@@ -82,7 +82,7 @@ pub(super) struct Told<'r> {
 
 impl<'r> Store<'r> {
     pub fn new(recording: &'r Recording, granted: HashSet<i64>, mut asked: HashMap<i64, Vec<usize>>) -> Store<'r> {
-        // The last one is taken first: that of the earliest step.
+        // Grants are popped from the end, so the earliest step comes last.
         asked.values_mut().for_each(|steps| steps.sort_unstable_by(|a, b| b.cmp(a)));
         Store {
             recording,
@@ -101,7 +101,7 @@ impl<'r> Store<'r> {
         }
     }
 
-    /// The step since which a lease is alive, where it is; one of which no grant was recorded may be again at any time.
+    /// The step since which a lease is alive, if it is. A lease without a recorded grant may be granted again at any time.
     fn alive_since(&self, lease: i64) -> Option<usize> {
         let again = self.ended.get(&lease).map_or(0, |end| end + 1);
         if let Some(step) = self.leases.get(&lease) {
@@ -113,18 +113,18 @@ impl<'r> Store<'r> {
         }
     }
 
-    /// Grants a lease. It may have ended on its own before, without a trace where no key was attached to it.
+    /// Grants a lease. A former life may have ended unseen if no key was attached to it.
     pub fn grant(&mut self, lease: i64) -> Applied {
         if self.attached.get(&lease).is_some_and(|keys| !keys.is_empty()) {
-            return Applied::Refused("this lease is alive: a key is attached to it");
+            return Applied::Refused("the lease is alive: a key is attached to it");
         }
         self.leases.insert(lease, self.step);
         Applied::Done
     }
 
-    /// Ends a lease. `others`: keys of which no lease was recorded that go with it too.
+    /// Ends a lease. `others` are keys without a recorded lease that are removed with it.
     pub fn end(&mut self, lease: i64, others: &[&'r str]) -> Result<Applied, EtcdFlaw> {
-        let Some(since) = self.alive_since(lease) else { return Ok(Applied::Refused("its lease is not alive")) };
+        let Some(since) = self.alive_since(lease) else { return Ok(Applied::Refused("the lease is not alive")) };
         let mut keys = self.attached.remove(&lease).unwrap_or_default();
         for key in others {
             let attached = match self.live.get(key).map(|live| live.attached) {
@@ -153,29 +153,29 @@ impl<'r> Store<'r> {
 
     pub fn compact(&mut self, through: i64) -> Applied {
         if through <= self.compacted {
-            return Applied::Refused("this is compacted already");
+            return Applied::Refused("the revision is compacted already");
         }
         if through > self.revision {
-            return Applied::Refused("there is no such revision yet");
+            return Applied::Refused("the revision does not exist yet");
         }
         self.compacted = through;
         Applied::Done
     }
 
-    /// Reads, and holds what was told against it.
+    /// Compares a read with its recorded result.
     pub fn range(&self, range: Range, told: &StepResult) -> Result<(), String> {
         if range.revision > self.revision {
-            return Err("there is no such revision yet".to_owned());
+            return Err("the revision does not exist yet".to_owned());
         }
-        // A member that answers for itself may be behind the compaction.
+        // A serializable read is answered by one member, which may not have applied the compaction.
         if range.revision > 0 && range.revision < self.compacted && !range.serializable {
-            return Err(format!("it is compacted through {}", self.compacted));
+            return Err(format!("the store is compacted through {}", self.compacted));
         }
         self.look(range, told, false)
     }
 
-    /// Applies a transaction, and holds what was told against it. Where nobody was told anything, conditions that cannot be
-    /// decided are taken to hold, and counted.
+    /// Applies a transaction and compares its answer. Without an answer, conditions that cannot be decided are presumed to hold,
+    /// and counted.
     pub fn txn(&mut self, txn: Txn, told: Option<Told<'r>>) -> Result<Applied, String> {
         let requests = &self.recording.requests;
         let conditions = txn.conditions.of(&requests.conditions);
@@ -187,17 +187,17 @@ impl<'r> Store<'r> {
                 None => open = true,
             }
         }
-        // One that is false decides, whatever the others are.
+        // One false condition decides, whatever the undecided ones are.
         if success && open {
             self.not_compared += 1;
             success = told.is_none_or(|told| !told.failure);
         }
         if told.is_some_and(|told| told.failure == success) {
-            return Err(format!("its conditions are {}", if success { "true" } else { "false" }));
+            return Err(format!("the conditions are {}", if success { "true" } else { "false" }));
         }
         let steps = if success { txn.success } else { txn.failure }.of(&requests.steps);
         if told.is_some_and(|told| told.results.len() != steps.len()) {
-            return Err(format!("it has {} steps", steps.len()));
+            return Err(format!("the transaction has {} steps", steps.len()));
         }
         let recorded = conditions.is_empty() && txn.failure.len == 0 && steps.len() == 1;
         if let Some(reason) = steps.iter().find_map(|step| self.refuses(step)) {
@@ -241,16 +241,16 @@ impl<'r> Store<'r> {
         Ok(Applied::Done)
     }
 
-    /// Why a step may not be taken, which keeps the whole transaction from it.
+    /// The reason why a step is refused, which refuses the whole transaction.
     fn refuses(&self, step: &Step) -> Option<&'static str> {
         match *step {
             Step::Put { lease, .. } if lease != 0 && self.alive_since(lease).is_none() => {
-                Some("its lease is not alive")
+                Some("the lease is not alive")
             }
             Step::Put { key, keeps_value, keeps_lease, .. } if keeps_value || keeps_lease => {
-                (!self.live.contains_key(self.recording.texts.get(key))).then_some("its key is not there")
+                (!self.live.contains_key(self.recording.texts.get(key))).then_some("the key does not exist")
             }
-            Step::Range(range) if range.revision > self.revision => Some("there is no such revision yet"),
+            Step::Range(range) if range.revision > self.revision => Some("the revision does not exist yet"),
             Step::Range(range) if range.revision > 0 && range.revision < self.compacted => Some("it is compacted"),
             _ => None,
         }
@@ -290,7 +290,7 @@ impl<'r> Store<'r> {
     fn change(&mut self, changed: Changed<'r>, number: i64) {
         let past = self.past.entry(changed.key).or_default();
         match past.last().map(|at| &mut self.changes[*at]) {
-            // Twice in one transaction.
+            // The key changes twice in one transaction.
             Some((other, known)) if *other == number => known.after = changed.after,
             _ => {
                 past.push(self.changes.len());
@@ -306,7 +306,7 @@ impl<'r> Store<'r> {
             .map(|(key, live)| (*key, live))
     }
 
-    /// `None`: nothing is in it.
+    /// The bounds of an interval; `None` if it is empty.
     fn bounds(&self, keys: Interval) -> Option<(Bound<&'r str>, Bound<&'r str>)> {
         let texts = &self.recording.texts;
         let first = texts.get(keys.key);
@@ -317,7 +317,7 @@ impl<'r> Store<'r> {
         }
     }
 
-    /// What a read finds, by name.
+    /// The keys in a read, by name.
     fn found(&self, range: Range) -> Vec<(&'r str, Live)> {
         if range.revision <= 0 {
             return self.inside(range.keys).map(|(key, live)| (key, *live)).collect();
@@ -340,14 +340,14 @@ impl<'r> Store<'r> {
         if told.count != found.len() as i64 {
             return Err(format!("there are {} keys", found.len()));
         }
-        // Of reads in transactions neither limit nor the wish for a count only is recorded.
+        // Reads in transactions have neither limit nor count-only in the recording.
         let expected = match usize::try_from(range.limit) {
             _ if range.count_only => 0,
             Ok(limit) if limit > 0 => limit.min(found.len()),
             _ => found.len(),
         };
         if pairs.len() != expected && !(in_txn && range.keys.end.is_some() && pairs.len() < expected) {
-            return Err(format!("it shows {expected} keys"));
+            return Err(format!("{expected} keys are expected"));
         }
         let shown = |pair: &Pair, key: &str, live: &Live| {
             self.recording.texts.get(pair.key) == key
@@ -362,27 +362,27 @@ impl<'r> Store<'r> {
         if pairs.iter().zip(&found).all(|(pair, (key, live))| shown(pair, key, live)) {
             return Ok(());
         }
-        // Sorted by something else, which is not recorded: then any of them may have been cut off.
+        // Sorted by an unrecorded field, so the limit may have cut off any key.
         let mut left: BTreeMap<&str, Live> = found.into_iter().collect();
         for pair in pairs {
             let key = self.recording.texts.get(pair.key);
             match left.remove(key) {
                 Some(live) if shown(pair, key, &live) => {}
                 Some(live) => return Err(format!("{key} was changed at revision {}", live.changed)),
-                None => return Err(format!("{key} is not in it, or twice")),
+                None => return Err(format!("{key} is not in the range, or occurs twice")),
             }
         }
         match pairs.is_sorted_by_key(|pair| self.recording.texts.get(pair.key)) {
-            true => Err("it shows other keys".to_owned()),
+            true => Err("other keys are expected".to_owned()),
             false => Ok(()),
         }
     }
 
-    /// Whether a condition is true; `None`: not recorded.
+    /// Whether a condition holds; `None` if the recording lacks the compared value.
     fn holds(&self, condition: &Condition) -> Option<bool> {
         let mut found = self.inside(condition.keys).map(|(_, live)| live).peekable();
         if found.peek().is_none() {
-            // A key that is not there has no value, and zeros everywhere else.
+            // A missing key has no value, and zero for every number.
             return match condition.target {
                 Target::Value => Some(false),
                 Target::Unknown => None,
@@ -428,13 +428,13 @@ fn is(relation: Relation, order: Ordering) -> Option<bool> {
     }
 }
 
-/// What came about when, at the earliest.
+/// The replayed revisions and compactions, with their earliest times.
 pub(super) struct Course<'r> {
     pub store: Store<'r>,
-    /// By revision, from 2 on.
+    /// Earliest time of each revision, from 2 on.
     pub born: Vec<Time>,
-    /// Through what was compacted, and when; both ascending.
+    /// Compactions: revision and earliest time; both ascending.
     pub compactions: Vec<(i64, Time)>,
-    /// Acknowledged transactions that made a revision: that, and when they were sent.
+    /// Acknowledged transactions that made a revision: the revision, and the time of the request.
     pub written: Vec<(i64, Time)>,
 }

@@ -1,4 +1,4 @@
-//! Orders beside members' logs.
+//! Orders compared with members' logs.
 
 use super::{EtcdFlaw, Step, replay};
 use crate::history::etcd::Recording;
@@ -35,7 +35,7 @@ fn puts() -> String {
     [1, 2, 3].map(put).concat()
 }
 
-/// Their log, with a compaction through revision 3 behind some of them.
+/// Their log, with a compaction through revision 3 after some of them.
 fn log(values: [&str; 3], behind: usize, committed: u64) -> Vec<u8> {
     let mut proposals = values.map(|value| put("a", value.as_bytes())).to_vec();
     proposals.insert(behind, Message::default().message(7, Message::default().number(1, 3)));
@@ -50,7 +50,7 @@ fn history(files: &[(&str, Vec<u8>)]) -> History {
     load_each(inputs, &ReadOptions::default(), &Domains::default(), &()).remove(0)
 }
 
-/// What becomes of an order of the puts, and of what another client was told.
+/// The result of checking an order of the puts, with responses to another client.
 fn replayed(told: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Result<(), EtcdFlaw> {
     let mut files = vec![(FIRST, puts().into_bytes()), told.clone()];
     files.extend(log.map(|log| (LOG, log)));
@@ -61,8 +61,8 @@ fn replayed(told: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Resu
     replay(recording, &order, &BTreeMap::new()).map(drop)
 }
 
-/// Refusals of requests for what only a compaction through revision 3 takes away, and an event that lacks it, at a time; and an order
-/// with them before the last put, or behind it.
+/// Refusals that only a compaction through revision 3 explains, an event that lacks the compacted change, and a time; and an
+/// order with the refusals before or after the last put.
 fn told(at: i64) -> Vec<(File, [Vec<u32>; 2])> {
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
     let refused = |input: &Value| (SECOND, operation(11, input, &output, at).into_bytes());
@@ -87,13 +87,13 @@ fn a_compaction_of_the_log_excuses_nothing_before_the_writes_in_front_of_it_were
     let forged = |result: Result<(), EtcdFlaw>| matches!(result, Err(EtcdFlaw::Answer { .. } | EtcdFlaw::Watch { .. }));
     for (early, [before, _]) in told(49) {
         assert!(forged(replayed(&early, None, &before)));
-        // Behind the put that was sent at 50.
+        // After the put that was sent at 50.
         assert!(forged(replayed(&early, Some(log(values, 3, 4)), &before)));
-        // Behind the one that was sent at 30.
+        // After the put that was sent at 30.
         assert_eq!(replayed(&early, Some(log(values, 2, 4)), &before), Ok(()));
-        // What is only written may have been replaced.
+        // An entry that is not known to be committed may have been replaced.
         assert_eq!(replayed(&early, Some(log(values, 3, 2)), &before), Ok(()));
-        // Of a log of another course nobody knows when it was written.
+        // A log with other changes than the order bounds no time.
         assert_eq!(replayed(&early, Some(log(["1", "2", "other"], 3, 4)), &before), Ok(()));
     }
     for (late, [_, behind]) in told(50) {

@@ -1,4 +1,4 @@
-//! Deliveries of watches, held against the sequence of changes.
+//! Compares the deliveries of watches with the sequence of changes.
 //!
 //! Source: etcd `Documentation/learning/api_guarantees` (ordered, unique, reliable, atomic, resumable, bookmarkable).
 
@@ -9,7 +9,7 @@ use crate::history::etcd::{CreationMarks, Event, Recording, Response, Watch};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
 
-/// All watches.
+/// Checks all watches.
 pub(super) fn check(recording: &Recording, course: &Course<'_>, logged: &Logged) -> Result<(), EtcdFlaw> {
     let streams =
         Streams { recording, course, marks_creation: recording.marks_creation() > CreationMarks::Unknown, logged };
@@ -31,7 +31,7 @@ pub(super) fn check(recording: &Recording, course: &Course<'_>, logged: &Logged)
     Ok(())
 }
 
-/// Where a watch begins. One from "now on" begins where it must at the latest.
+/// Sets the first revision of a watch. A watch without one begins at the latest revision that its responses allow.
 fn begin(recording: &Recording, watch: &Watch, responses: &[Response], state: &mut State) {
     let shown = |response: &Response| match response.events.of(&recording.events).first() {
         Some(event) => Some(event.revision),
@@ -44,19 +44,19 @@ fn begin(recording: &Recording, watch: &Watch, responses: &[Response], state: &m
 struct Streams<'s> {
     recording: &'s Recording,
     course: &'s Course<'s>,
-    /// Whether events of this report say what they create.
+    /// Whether events in this report mark creations.
     marks_creation: bool,
-    /// What members' logs compact, which no client may have asked for.
+    /// Compactions in members' logs, which need no client's request.
     logged: &'s Logged,
 }
 
-/// How far a watch has come.
+/// The progress of a watch.
 struct State {
     /// Its first revision.
     from: i64,
-    /// Everything through this revision is said to be delivered.
+    /// The revision through which everything counts as delivered.
     through: i64,
-    /// The next change.
+    /// Index of the next change.
     next: usize,
     /// The revision of its last event.
     events: i64,
@@ -70,7 +70,7 @@ impl Streams<'_> {
         }
         if let Some(last) = events.last() {
             if response.revision > 0 && response.revision < last.revision {
-                return Err(format!("its store was at revision {}", response.revision));
+                return Err(format!("the store was at revision {}", response.revision));
             }
             self.exists(last.revision, response.time)?;
         }
@@ -81,7 +81,7 @@ impl Streams<'_> {
                 return Err(format!("revision {revision} changed {}, which was not delivered", changed.key));
             }
             if response.revision < state.through.max(state.events) {
-                return Err("it had been told more".to_owned());
+                return Err("an earlier response went further".to_owned());
             }
             self.exists(response.revision, response.time)?;
             state.through = response.revision;
@@ -90,13 +90,13 @@ impl Streams<'_> {
         if compacted && watch.revision >= 0 {
             let next = watch.revision.max(state.events + 1).max(1);
             if !self.compacted(next, response.time) {
-                return Err(format!("revision {next} was not compacted by then"));
+                return Err(format!("revision {next} was not yet compacted"));
             }
         }
         Ok(())
     }
 
-    /// The next change that a watch is about.
+    /// The next change that a watch covers.
     fn next(&self, watch: &Watch, state: &mut State) -> Option<(i64, &Changed<'_>)> {
         let changes = &self.course.store.changes;
         while let Some((revision, changed)) = changes.get(state.next) {
@@ -117,7 +117,7 @@ impl Streams<'_> {
         }
     }
 
-    /// The events of one revision, all at once, are its changes.
+    /// Compares all events of one revision with its changes.
     fn revision(&self, watch: &Watch, events: &[Event], time: Time, state: &mut State) -> Result<(), String> {
         let Some(number) = events.first().map(|event| event.revision) else { return Ok(()) };
         let mut due: BTreeMap<&str, Changed<'_>> = BTreeMap::new();
@@ -134,17 +134,17 @@ impl Streams<'_> {
         for event in events {
             let key = self.recording.texts.get(event.key);
             let Some(changed) = due.remove(key) else {
-                return Err(format!("revision {number} did not change {key}, or this was delivered before"));
+                return Err(format!("revision {number} did not change {key}, or the change was delivered before"));
             };
             if !self.shows(watch, event, &changed, time) {
-                return Err(format!("revision {number} made something else of {key}"));
+                return Err(format!("revision {number} gave {key} another content"));
             }
         }
         if let Some(key) = due.keys().next() {
             return Err(format!("revision {number} changed {key} too"));
         }
         if number <= state.through {
-            return Err("it had been told that everything until then was delivered".to_owned());
+            return Err("an earlier response stated that everything through this revision was delivered".to_owned());
         }
         state.events = number;
         Ok(())
@@ -170,13 +170,13 @@ impl Streams<'_> {
         content && previous && (!self.marks_creation || event.create == creates)
     }
 
-    /// Whether a revision may be compacted by a time.
+    /// Whether a revision may be compacted at a time.
     fn compacted(&self, above: i64, time: Time) -> bool {
         let at = self.course.compactions.partition_point(|(through, _)| *through <= above);
         above < self.logged.through(time) || self.course.compactions.get(at).is_some_and(|(_, when)| *when <= time)
     }
 
-    /// A revision existed by a time.
+    /// Checks that a revision existed at a time.
     fn exists(&self, number: i64, time: Time) -> Result<(), String> {
         let born = match usize::try_from(number - 2) {
             Ok(at) => self.course.born.get(at).copied(),
@@ -184,7 +184,7 @@ impl Streams<'_> {
         };
         match born {
             Some(born) if born <= time || !time.is_known() => Ok(()),
-            Some(_) => Err(format!("revision {number} had not been sent by then")),
+            Some(_) => Err(format!("revision {number} had not been sent yet")),
             None => Err(format!("there is no revision {number}")),
         }
     }

@@ -1,4 +1,4 @@
-//! What is drawn of an operation log: calls as operations, in words, and which of a finding's calls came before which.
+//! Draws an operation log: calls as operations in words, and the order of the calls in a finding.
 
 use super::{Drawing, EMBEDDED, Row};
 use crate::history::Verb;
@@ -8,17 +8,17 @@ use crate::ingest::call::Ending;
 use crate::report::html::picture::Finding;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Calls of a finding that are held against each other.
+/// Calls of a finding to compare with each other.
 const COMPARED: usize = 64;
-/// Why one call came before another.
+/// The reason why one call precedes another.
 const ANSWERED: &str = "answered before it was invoked";
 
-/// Places in the order of a log without times, close together; empty where the log has times.
+/// Ranks of a log without times, made dense; empty for a log with times.
 #[derive(Default)]
 pub(super) struct Places(FxHashMap<i64, i64>);
 
 impl Places {
-    /// Of the calls of a log.
+    /// From the calls of a log.
     pub(super) fn of(calls: &CallRows) -> Places {
         let mut ranks: Vec<i64> = Vec::new();
         for call in calls.iter() {
@@ -35,7 +35,7 @@ impl Places {
         Places(ranks.into_iter().zip(0..).collect())
     }
 
-    /// Whether places are drawn, and not times.
+    /// Whether ranks are drawn instead of times.
     pub(super) fn are_drawn(&self) -> bool {
         !self.0.is_empty()
     }
@@ -46,12 +46,12 @@ impl Places {
 }
 
 impl Drawing<'_> {
-    /// Where a moment is drawn; -1: nowhere.
+    /// The position of a moment in the picture; -1: none.
     fn moment(&self, moment: Moment) -> i64 {
         if self.places.are_drawn() { self.places.of_moment(moment).unwrap_or(-1) } else { self.time(moment.time) }
     }
 
-    /// The calls of an operation log, in words.
+    /// Adds the calls of an operation log, in words.
     pub(super) fn calls(&mut self, cited: &FxHashSet<Position>) {
         let log = self.history.calls();
         let mut left = EMBEDDED;
@@ -89,7 +89,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the facts of a finding about calls where these are, with an edge from each to those that came next.
+    /// Places the facts of a finding at their calls, with an edge from each call to its direct successors.
     pub(super) fn core(&self, finding: &mut Finding, positions: &[Position], calls: &FxHashMap<Position, Call>) {
         let cited: Vec<(usize, &Call)> = positions
             .iter()

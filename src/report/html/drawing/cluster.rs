@@ -1,4 +1,4 @@
-//! What is drawn of an etcd cluster: requests as operations, watches with their events, and how far each client and watch was.
+//! Draws an etcd cluster: requests as operations, watches with their events, and the progress of each client and watch.
 
 use super::{Drawing, EMBEDDED, Row, WORDS};
 use crate::explain::terminal_text::clip;
@@ -7,17 +7,17 @@ use crate::history::{KeyId, Revision, Symbol, Verb};
 use crate::ingest::Time;
 use crate::report::html::picture::{Events, Line};
 
-/// The one counter of a cluster.
+/// The only revision counter of a cluster.
 const DOMAIN: usize = 0;
 
-/// What an operation, or the answer to it, was about.
+/// The verb and key under which a request is drawn.
 struct About {
     verb: Verb,
     key: Symbol,
 }
 
 impl Drawing<'_> {
-    /// Every revision that a client was told of, and when.
+    /// Every revision in an answer or event, with its time.
     pub(super) fn heads(cluster: &Cluster) -> Vec<(Time, Revision)> {
         let recording = &cluster.recording;
         let answers = recording.operations.iter().filter(|o| o.revision > 0).map(|o| (o.returned, o.revision));
@@ -26,7 +26,7 @@ impl Drawing<'_> {
         answers.chain(events).filter(|(time, _)| time.is_known()).map(|(time, r)| (time, counted(r))).collect()
     }
 
-    /// The lanes and lines of a cluster.
+    /// Adds the lanes and lines of a cluster.
     pub(super) fn cluster(&mut self) {
         let Some(cluster) = self.history.cluster() else { return };
         let recording = &cluster.recording;
@@ -93,7 +93,7 @@ impl Drawing<'_> {
             t,
             u: match operation.outcome {
                 Outcome::Unknown => -1,
-                // A refusal has no time of its own in reports, and nothing happened after it.
+                // Reports give a refusal no time of its own.
                 Outcome::Refused => self.time(operation.returned).max(t),
                 _ => self.time(operation.returned),
             },
@@ -126,7 +126,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The events of a response; its progress, or its error, where it has none.
+    /// Adds the events of a response, or its progress or error if it has none.
     fn told(&mut self, cluster: &Cluster, watch: &Watch, response: &Response, ticks: &mut Vec<Tick>) {
         let t = self.time(response.time);
         let file = watch.position.file.0;
@@ -145,7 +145,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// How far a watch was: the revision of its last event or progress.
+    /// The progress of a watch: the revision of its last event or notification.
     fn watched(&mut self, cluster: &Cluster, watch: &Watch, lane: usize, end: i64) {
         let mut points = Vec::new();
         for response in watch.responses.of(&cluster.recording.responses).iter().filter(|r| r.time.is_known()) {
@@ -158,8 +158,8 @@ impl Drawing<'_> {
         self.line(lane, scope, points, end);
     }
 
-    /// What a client was told: the revision of the store at its last answer. Answers to requests that overlap say nothing of each
-    /// other, so none of them falls below another.
+    /// The progress of a client: the revision of the store in its last answer. Answers to overlapping requests have no order, so
+    /// none of them counts as a fall.
     fn answers(&mut self, operations: &[Operation], lane: usize) {
         let mut answered: Vec<&Operation> =
             operations.iter().filter(|o| o.revision > 0 && o.call.is_known() && o.returned.is_known()).collect();
@@ -213,7 +213,7 @@ fn push(events: &mut Events, (t, r, k, y, f, l): Tick) {
     events.l.push(l);
 }
 
-/// How far a response reaches: its last event, or the progress that it tells; 0: nowhere.
+/// The revision that a response reaches, by its last event or its progress; 0: none.
 fn reached(cluster: &Cluster, response: &Response) -> i64 {
     match response.events.of(&cluster.recording.events).last() {
         Some(event) => event.revision,
@@ -222,7 +222,7 @@ fn reached(cluster: &Cluster, response: &Response) -> i64 {
     }
 }
 
-/// Whether a request reads or writes, and the key that says most about it.
+/// Whether a request reads or writes, and its most telling key.
 fn about(cluster: &Cluster, request: &Request) -> About {
     let recording = &cluster.recording;
     match request {

@@ -1,8 +1,8 @@
-//! The allow-lists: which members of a line of each format are shown, and what must stand in them.
+//! The allow-lists: for each format, the members of a line to show, with the type of each.
 //!
-//! Lists name what ingest reads: identity, versions, times, status. A member of a list that holds something else than it should
-//! is shown as `…`; all other members are left out. Values are looked into only where a list says so, so no nesting, number or
-//! escape that a value has can make a line show more.
+//! The lists have what ingest reads: identity, versions, times, status. A listed member with another type is shown as `…`; all
+//! other members are left out. Only listed values are parsed, so no nesting, number or escape in a value can make a line show
+//! more.
 
 use crate::history::request;
 use crate::ingest::members::Members;
@@ -11,14 +11,14 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 use std::borrow::Cow;
 
-/// What is shown of a value.
+/// The visible form of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// A name or an identifier, whatever its characters.
+    /// A name or an identifier, of any characters.
     Name,
-    /// A whole number, or one written as a text.
+    /// An integer, also as text.
     Number,
-    /// A truth value, or one written as a text.
+    /// A truth value, also as text.
     Truth,
     /// A time: RFC 3339, or nanoseconds.
     Time,
@@ -32,16 +32,16 @@ pub(super) enum Shape {
     Object(&'static [(&'static str, Shape)]),
     /// Each element of a list.
     Each(&'static Shape),
-    /// That it is there.
+    /// Only its presence.
     Presence,
 }
 
 use Shape::*;
 
-/// What stands for a value that is there and not shown.
+/// Replaces a value that is present but not shown.
 const HIDDEN: &str = "…";
 
-/// The longest name that is shown. Kubernetes has names of 253 characters.
+/// The longest name to show. Kubernetes has names of up to 253 characters.
 const LONGEST_NAME: usize = 512;
 
 const OWNER: Shape = Object(&[
@@ -64,7 +64,7 @@ const METADATA: Shape = Object(&[
     ("deletionGracePeriodSeconds", Number),
     ("ownerReferences", Each(&OWNER)),
     ("remainingItemCount", Number),
-    // It is base64 of a key and a revision, and the recorder may have put anything there.
+    // The token is base64 of a key and a revision, but the recorder may have written anything there.
     ("continue", Presence),
 ]);
 
@@ -95,7 +95,7 @@ const REASONS: Shape = Word(&[
 
 const PRECONDITIONS: Shape = Object(&[("uid", Name), ("resourceVersion", Number)]);
 
-/// A request's or an answer's body: an object, a list, a table, a `Status`, options of a deletion.
+/// The body of a request or an answer: an object, a list, a table, a `Status`, options of a deletion.
 const BODY: Shape = Object(&[
     ("kind", Name),
     ("apiVersion", Name),
@@ -109,7 +109,7 @@ const BODY: Shape = Object(&[
     ("preconditions", PRECONDITIONS),
 ]);
 
-/// Marks of a bound token.
+/// Extra fields of a bound token.
 const EXTRA: Shape = Object(&[
     ("authentication.kubernetes.io/pod-uid", Each(&Name)),
     ("authentication.kubernetes.io/pod-name", Each(&Name)),
@@ -210,7 +210,7 @@ const CAPTURE: Shape = Object(&[
     ("resourceVersion", Number),
 ]);
 
-/// A watch response as etcdctl prints it. Values are objects, so nothing of them is shown.
+/// A watch response as etcdctl prints it. Values may hold objects, so they are not shown.
 const ETCD_WATCH: Shape = Object(&[
     ("Header", Object(&[("cluster_id", Number), ("member_id", Number), ("revision", Number), ("raft_term", Number)])),
     (
@@ -234,7 +234,7 @@ const ETCD_WATCH: Shape = Object(&[
     ("Created", Truth),
 ]);
 
-/// Values of etcd's robustness suite are numbers, or the hash of what is longer.
+/// Values of etcd's robustness suite are numbers, or hashes of longer values.
 const VALUE: Shape = Object(&[("Value", Number), ("Hash", Number)]);
 
 const RANGE: Shape = Object(&[
@@ -310,7 +310,7 @@ const ETCD_OPERATION: Shape = Object(&[
     ("Return", Number),
 ]);
 
-/// Both a watch of a report and one response of it: facts stand at either.
+/// A watch of a report, or one response of it, since facts cite either.
 const ETCD_CLIENT_WATCH: Shape = {
     const EVENT: Shape = Object(&[
         ("Type", Word(&["put-operation", "delete-operation"])),
@@ -354,7 +354,7 @@ const ETCD_CLIENT_WATCH: Shape = {
     ])
 };
 
-/// The allow-list of a format; `None` for operation logs and for what has no lines of JSON.
+/// The allow-list of a format; `None` for operation logs and for formats without lines of JSON.
 pub(super) fn of(format: Format) -> Option<Shape> {
     Some(match format {
         Format::Audit => AUDIT_LINE,
@@ -371,7 +371,7 @@ pub(super) fn of(format: Format) -> Option<Shape> {
 }
 
 impl Shape {
-    /// The members of an object that are shown; `None` where it is no object or none of them is there.
+    /// The visible members of an object; `None` for another value, or without any.
     pub(super) fn members(self, text: &str) -> Option<Value> {
         match self.shown(text) {
             Value::Object(members) if !members.is_empty() => Some(Value::Object(members)),
@@ -379,13 +379,13 @@ impl Shape {
         }
     }
 
-    /// What is shown of a value.
+    /// The visible form of a value.
     fn shown(self, text: &str) -> Value {
         let shown = match self {
             Object(members) => serde_json::from_str::<Members<String, &RawValue>>(text).ok().map(|fields| {
                 let shape = |name: &str| members.iter().find(|(known, _)| *known == name).map(|(_, shape)| *shape);
                 let fields = fields.0.iter().filter_map(|(name, raw)| Some((&**name, shape(name)?, raw)));
-                // An absent member and a null are one to a Go program.
+                // A Go program treats null as absent.
                 let fields = fields.filter(|(_, _, raw)| raw.get() != "null");
                 Value::Object(fields.map(|(name, shape, raw)| (name.to_owned(), shape.shown(raw.get()))).collect())
             }),
@@ -399,7 +399,7 @@ impl Shape {
         shown.unwrap_or_else(|| Value::from(HIDDEN))
     }
 
-    /// What is shown of a text, a number or a truth value; `None` where something else was to stand there.
+    /// The visible form of a text, a number or a truth value; `None` for a value of another type.
     fn scalar(self, value: &Scalar) -> Option<Value> {
         let text = value.text();
         let is_number = || {
@@ -425,7 +425,7 @@ impl Shape {
     }
 }
 
-/// The options of a query that are read.
+/// The query options to show.
 const QUERY: [(&str, Shape); 11] = [
     ("resourceVersion", Number),
     ("resourceVersionMatch", Word(&["Exact", "NotOlderThan"])),
@@ -440,8 +440,8 @@ const QUERY: [(&str, Shape); 11] = [
     ("sendInitialEvents", Word(&["true", "false", "1", "0"])),
 ];
 
-/// A path that names a resource, with the options of the query that are read. What follows a subresource belongs to the program
-/// behind a proxy, and other paths and options to nobody knows whom.
+/// A resource path with the known query options. The rest of a path after a subresource belongs to a proxied program, and other
+/// options may belong to anything, so both are left out.
 fn uri(text: &str) -> String {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let resource = request::parse(path).is_some_and(|line| !line.plural.is_empty());
@@ -470,7 +470,7 @@ fn uri(text: &str) -> String {
     shown
 }
 
-/// Parts of a path up to the subresource: `api/v1/namespaces/N/pods/NAME/log`.
+/// Length of a path up to the subresource: `api/v1/namespaces/N/pods/NAME/log`.
 fn longest_path(parts: &[&str]) -> usize {
     let mut most = if parts[0] == "apis" { 3 } else { 2 };
     most += usize::from(parts.get(most) == Some(&"watch"));

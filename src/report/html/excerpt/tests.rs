@@ -2,7 +2,7 @@ use super::*;
 
 const HIDDEN: [&str; 4] = ["hidden", "aGlkZGVu", "68696464656e", "773377"];
 
-/// What is shown of a line that has `hidden` wherever nothing may be shown.
+/// The excerpt of a line with `hidden` at every place that must not be shown.
 fn shown(format: Format, line: &str) -> String {
     let shown = excerpt(format, line).unwrap_or_default();
     for hidden in HIDDEN {
@@ -45,7 +45,7 @@ fn what_a_parser_of_json_refuses_hides_nothing_else_and_shows_nothing_more() {
         let line = format!(r#"{{"kind":"response","id":1,"at":1,"status":200,"body":{body},"headers":{odd}}}"#);
         let whole = shown(Format::Capture, &line);
         assert!(whole.contains("\"resourceVersion\": \"5\"") && whole.contains("\"status\": 200"), "{whole}");
-        // The same in the place of what would be shown.
+        // The same at a place that would be shown.
         let line = format!(r#"{{"kind":"response","id":1,"status":{odd},"body":{odd}}}"#);
         assert!(shown(Format::Capture, &line).contains("\"status\": \"…\""));
     }
