@@ -1,36 +1,36 @@
-//! Proofs of verdicts that can be decided again without the engine (`crate::verify`).
+//! Proofs of verdicts that `crate::verify` decides again without the engine.
 
 use crate::order::etcd::Writer;
 use crate::search::Claim;
 
-/// Why a rule came to its verdict, complete and for a machine. Operations are numbered from 0 as
-/// [`crate::model::TypedLog::operations`] has them.
+/// The complete proof of a rule's verdict, for a machine. Operations are numbered from 0 as in
+/// [`crate::model::TypedLog::operations`].
 ///
-/// A further kind is a variant here, its fields in the JSON report, and a variant of `verify::Proof` that decides it.
+/// A new kind needs a variant here, its fields in the JSON report, and a variant of `verify::Proof` that decides it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// An order that explains every answer of an operation log.
     Linearization {
         /// The model.
         model: &'static str,
-        /// Its operations, first to last.
+        /// The operations in their order of linearization points.
         order: Vec<u32>,
     },
-    /// An order that explains every answer and delivery of a report of etcd. Its operations are numbered as
-    /// [`crate::history::etcd::Recording::operations`] has them. Keys are written out: symbols are of the recording.
+    /// An order that explains every answer and delivery of an etcd report. Operations are numbered as in
+    /// [`crate::history::etcd::Recording::operations`]. Keys are texts, because symbols belong to the recording.
     Etcd {
-        /// What took effect, first to last: operations, and leases that ended on their own.
+        /// Operations and expiries of leases, in the order of their effects.
         order: Vec<Writer>,
-        /// Keys that the ends of leases removed, by revision.
+        /// Keys that ends of leases removed, by revision.
         removed: Vec<(i64, Vec<String>)>,
     },
-    /// What no order of the operations explains.
+    /// Operations that no order explains.
     Core {
         /// The model.
         model: &'static str,
-        /// What is known of which operations: no order explains it, whatever the others did.
+        /// The parts of these operations that count. No order explains them, whatever the other operations did.
         claims: Vec<Claim>,
-        /// Whether it takes all of it.
+        /// Whether every claim is needed.
         minimal: bool,
     },
 }

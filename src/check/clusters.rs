@@ -1,4 +1,5 @@
-//! Evidence of two clusters that was taken for one.
+//! Input: the history and its order. Output: the reason why the evidence belongs to two clusters, if it certainly does. Then
+//! no rule is run. Trap: one wrong uid is not enough, and a store that was restored from a backup is still one cluster.
 
 use crate::history::{History, KeyId, Revision, Symbol};
 use crate::ingest::{FileId, Position, Time};
@@ -6,18 +7,18 @@ use crate::order::{Contradiction, Order, VersionId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Namespaces that nobody can delete (apiserver, admission plugin NamespaceLifecycle): each has one uid as long as there is the
-/// cluster, also in a store that was restored from a backup, or whose members went apart.
+/// Namespaces that the API server refuses to delete (admission plugin NamespaceLifecycle). Each has one uid for the life of
+/// the cluster, also in a store that was restored from a backup, or with members that diverged.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// The uids of one namespace, each with the files that show it.
 type Uids = BTreeMap<Symbol, BTreeSet<FileId>>;
 
-/// Why nothing can be said: what some files show is certainly of another cluster than what others do.
+/// The reason why some files certainly belong to another cluster than others.
 ///
-/// An immortal namespace has one uid in some and another one in others, no file shows both, and these files give one revision to two
-/// keys, or disagree in the same way about another immortal namespace. One wrong uid is not enough for that, and two timelines of one
-/// cluster have the same namespaces.
+/// An immortal namespace has one uid in some files and another uid in others, and no file shows both. These files also give
+/// one revision to two keys, or disagree in the same way about another immortal namespace. A single wrong uid does not
+/// suffice, and two revision orders of one cluster have the same namespaces.
 pub fn of_two(history: &History, order: &Order) -> Option<String> {
     let keys = immortal(history);
     let differs = |key: &KeyId| {
@@ -58,14 +59,15 @@ pub fn of_two(history: &History, order: &Order) -> Option<String> {
         format!("uid {} in {file}", history.name(*uid))
     };
     Some(format!(
-        "the evidence is of two clusters: namespace {}, which nobody can delete, is {} and {}; check each cluster by itself",
+        "the evidence is of two clusters: namespace {}, which the API server never deletes, is {} and {}; check each \
+        cluster separately",
         history.name(name),
         side(one),
         side(other)
     ))
 }
 
-/// A time of a file at which an object of some name had one uid, and then another: the last sight of the one, the first of the other.
+/// A change of an object's uid in one file: the last observation of the first uid, and the first observation of the second.
 #[derive(Clone, Copy)]
 struct Change {
     key: KeyId,
@@ -75,14 +77,15 @@ struct Change {
     version: Revision,
 }
 
-/// An object as one answer shows it: when it was asked for, its uid and version, and where that stands.
+/// An observation of an object in an answer: request time, uid, version, position.
 type Sight = (Time, Symbol, Revision, Position);
 
-/// Why the lines of one file are of a cluster and of the one that was made anew in its place, where the file was appended to.
+/// The reason why the lines of one file belong to a cluster and then to its replacement, if the file was appended to.
 ///
-/// From a moment on, an immortal namespace and another object that each cluster makes for itself (another such namespace, a node, the
-/// service `kubernetes`) have other uids, and the version of each is none above what the file had shown before: revisions began again.
-/// Where they go on, one cluster's object was made again. A store that was restored from a backup keeps the uids.
+/// From some time on, an immortal namespace and another object that each cluster creates for itself (another such namespace, a
+/// node, the service `kubernetes`) have other uids. The version of each lies at or below the highest revision that the file
+/// showed before, so revisions began again. If revisions continue, one cluster created the object again. A restored store
+/// keeps the uids.
 fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String> {
     let mut sights: BTreeMap<(FileId, KeyId), Vec<Sight>> = BTreeMap::new();
     let is_own: Vec<bool> = (0..history.keys.len() as u32).map(|key| is_own(history, immortal, KeyId(key))).collect();
@@ -126,8 +129,9 @@ fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String
         let first = changes.iter().find(|change| immortal.contains_key(&change.key))?;
         let other = changes.iter().find(|change| change.key != first.key)?;
         Some(format!(
-            "the evidence is of two clusters: from {}:{} on, {} and {} have other uids than before, and revisions begin again below \
-             {highest} (a cluster was made anew, and its logs went on in the same file); check each cluster by itself",
+            "the evidence is of two clusters: from {}:{} on, {} and {} have other uids than before, and revisions \
+            begin again below {highest} (a cluster was replaced, and its logs continued in the same file); check each \
+            cluster separately",
             history.file_name(file),
             first.from.line,
             history.key_name(first.key),
@@ -136,7 +140,7 @@ fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String
     })
 }
 
-/// The change of an object's uid, where there is one, and nobody saw the former one again.
+/// The change of an object's uid, if there is one and the first uid does not reappear.
 fn change(key: KeyId, seen: &[(Time, Symbol, Revision, Position)]) -> Option<Change> {
     let (_, one, ..) = *seen.first()?;
     let at = seen.iter().position(|(_, uid, ..)| *uid != one)?;
@@ -148,7 +152,7 @@ fn change(key: KeyId, seen: &[(Time, Symbol, Revision, Position)]) -> Option<Cha
     is_one.then_some(Change { key, until, from, since, version: version.unwrap_or(Revision::NONE) })
 }
 
-/// Whether each cluster makes the object of a key for itself.
+/// Whether each cluster creates the object of a key for itself.
 fn is_own(history: &History, immortal: &FxHashMap<KeyId, Symbol>, key: KeyId) -> bool {
     let of = history.keys[key.index()];
     let Some(resource) = history.resources.get(of.resource.index()) else { return false };
@@ -160,7 +164,7 @@ fn is_own(history: &History, immortal: &FxHashMap<KeyId, Symbol>, key: KeyId) ->
             && (history.name(of.namespace), history.name(of.name)) == ("default", "kubernetes")
 }
 
-/// The names of the immortal namespaces among all keys.
+/// The keys of the immortal namespaces, with their names.
 fn immortal(history: &History) -> FxHashMap<KeyId, Symbol> {
     let name = |key: KeyId| {
         let key = history.keys[key.index()];
@@ -172,7 +176,7 @@ fn immortal(history: &History) -> FxHashMap<KeyId, Symbol> {
     ids.filter_map(|key| Some((key, name(key)?))).collect()
 }
 
-/// Their uids, by name.
+/// The uids of the immortal namespaces, by name.
 fn uids(history: &History, keys: &FxHashMap<KeyId, Symbol>) -> BTreeMap<Symbol, Uids> {
     let mut known: BTreeMap<Symbol, Uids> = BTreeMap::new();
     let mut show = |key: KeyId, uid: Symbol, file: FileId| {
@@ -215,7 +219,7 @@ mod tests {
         assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
         let Verdict::Unknown(reason) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
         assert!(reason.contains("two clusters") && reason.contains("uid u2 in"), "{reason}");
-        // Two immortal namespaces tell it as well.
+        // Two immortal namespaces show it as well.
         let other =
             |text: &str| text.replace("CREATE x => x:x1@40", "GET namespaces/default => namespaces/default:d1@3");
         let second = SECOND.replace("CREATE y => y:y1@40", "GET namespaces/default => namespaces/default:d2@4");
@@ -238,7 +242,7 @@ mod tests {
         assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
         let Verdict::Unknown(reason) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
         assert!(reason.contains("made anew"), "{reason}");
-        // Revisions that go on are of one cluster, and one that was restored has its uids still.
+        // Revisions that continue belong to one cluster, and a restored cluster keeps its uids.
         let on = again.replace("@4", "@44").replace("@9", "@49").replace("@11", "@51");
         let others = ["made anew", "two clusters"];
         let of_two = |judgement: &Judgement| match &judgement.verdict {
@@ -254,10 +258,10 @@ mod tests {
     fn two_timelines_of_one_cluster_stay_a_violation() {
         let same = format!("{FIRST}{}", SECOND.replace("u2@6", "u1@5"));
         assert_eq!(judged(&same).verdict, Verdict::Violated);
-        // Who saw both saw one cluster.
+        // A client that saw both uids saw one cluster.
         let both = format!("{FIRST}{SECOND}b@B GET namespaces/kube-system => namespaces/kube-system:u1@5\n");
         assert_eq!(judged(&both).verdict, Verdict::Violated);
-        // One wrong uid, and nothing else.
+        // One wrong uid and nothing else.
         let wrong = format!("{FIRST}{}", SECOND.replace("y1@40", "y1@41"));
         assert!(!matches!(judged(&wrong).verdict, Verdict::Unknown(reason) if reason.contains("two clusters")));
     }

@@ -1,4 +1,6 @@
-//! The rules at work on one history. A caller that cannot wait for all of them gets the judgement of those that have ended.
+//! Runs the rules over one history. Input: history, order, options. Output: a [`Judgement`]. Each rule runs on a thread of the
+//! pool, and results are taken in the order of `RULES`. A caller that stops waiting gets the judgement of the rules that have
+//! ended; the others are unknown.
 
 use super::clusters;
 use super::etcd::Recorded;
@@ -17,7 +19,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs the rules and draws the verdicts.
+/// Runs the rules and returns their judgement.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let facts = Facts::default();
     let rulings = Rulings::new(history, order, options, &facts);
@@ -25,11 +27,11 @@ pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     rulings.judgement()
 }
 
-/// The rules, and what those came to that have ended.
+/// The rules and the results of those that have ended.
 #[derive(Debug)]
 pub struct Rulings<'h> {
     evidence: Evidence<'h>,
-    /// Why nothing is judged: the evidence seems to be of two clusters.
+    /// The reason why no rule is run: the evidence belongs to two clusters.
     clusters: Option<String>,
     unchecked: Vec<String>,
     coverage: Vec<CoverageReport>,
@@ -37,7 +39,7 @@ pub struct Rulings<'h> {
     stages: Mutex<Vec<Stage>>,
 }
 
-/// How far a rule has come.
+/// The progress of a rule.
 #[derive(Debug)]
 enum Stage {
     Waiting,
@@ -46,7 +48,7 @@ enum Stage {
 }
 
 impl<'h> Rulings<'h> {
-    /// The rules before they run. `facts` is that of this history.
+    /// The rules before they run. `facts` must belong to this history.
     pub fn new(history: &'h History, order: &'h Order, options: &'h Options, facts: &'h Facts) -> Rulings<'h> {
         let is_cluster = history.nature() == Nature::Kubernetes;
         Rulings {
@@ -58,7 +60,7 @@ impl<'h> Rulings<'h> {
         }
     }
 
-    /// Runs them, until they are halted.
+    /// Runs the rules until all have ended or the run is halted.
     pub fn run(&self) {
         let options = self.evidence.options;
         RULES.par_iter().enumerate().for_each(|(at, rule)| {
@@ -76,7 +78,7 @@ impl<'h> Rulings<'h> {
         });
     }
 
-    /// Draws the verdicts from those that have ended; the others are unknown. What they came to is in the judgement from then on.
+    /// The judgement of the rules that have ended; the others are unknown. Results of rules that end later are dropped.
     pub fn judgement(&self) -> Judgement {
         let Evidence { history, order, .. } = self.evidence;
         let stages = std::mem::take(&mut *self.stages());
@@ -127,7 +129,7 @@ impl<'h> Rulings<'h> {
         let clients = client_reports(history, order, &findings, &per_client, &rules, lost.as_deref());
         let verdict = self.clusters.clone().map_or_else(|| overall(history, &rules), Verdict::Unknown);
         if verdict == Verdict::Violated {
-            // What one rule found to hold is no proof of that.
+            // A proof that one rule's obligations hold does not prove the overall verdict.
             proofs.retain(|proof| !matches!(proof, Proof::Etcd { .. }));
         }
         Judgement { verdict, clients, rules, findings, coverage: self.coverage.clone(), unchecked, problems, proofs }
@@ -151,14 +153,14 @@ impl<'h> Rulings<'h> {
         if !self.applies(rule) {
             return Verdict::NotChecked(OTHER_NATURE.to_owned());
         }
-        let why = options.halted().unwrap_or("it was not waited for");
+        let why = options.halted().unwrap_or("the judgement was drawn");
         Verdict::Unknown(match stage {
             Stage::Running => format!("{why} while this rule ran"),
             _ => format!("{why} before this rule began"),
         })
     }
 
-    /// What comes after the judgement was drawn is of no use.
+    /// Sets the stage of a rule. After the judgement was drawn this has no effect.
     fn set(&self, at: usize, stage: Stage) {
         if let Some(place) = self.stages().get_mut(at) {
             *place = stage;

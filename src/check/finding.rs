@@ -1,9 +1,10 @@
-//! Findings: what a rule says, with the facts that prove it.
+//! Findings and judgements as data. Input of reports, `explain` and `counterfactual`. Invariant: every finding has a
+//! certificate whose facts name file, line and offset.
 
 use crate::history::{AuditId, ClientId, ClockId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
 
-/// How sure, and how bad.
+/// The certainty and the severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Proved from the evidence, for every value that the evidence leaves open.
@@ -14,31 +15,31 @@ pub enum Kind {
     Hazard,
 }
 
-/// Whose promise broke.
+/// The party that broke its promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BrokenBy {
     /// The server answered what its contract excludes.
     Server,
     /// The client used the protocol in a way that the contract forbids.
     Client,
-    /// Nobody: allowed, yet what the client saw is not one history.
+    /// No party: the behaviour is allowed, but the client's observations are not one history.
     Nobody,
 }
 
-/// One fact of a certificate: a record of the evidence with the part of it that counts.
+/// One fact of a certificate: a record of the evidence, and its relevant part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Where it stands.
+    /// File, line and offset of the record.
     pub position: Position,
     /// One clause in the past tense, without time and place: "kubelet saw pods default/web-0 deleted".
     pub says: String,
-    /// The revision that counts; zero: none.
+    /// The relevant revision; zero without one.
     pub revision: Revision,
-    /// The key, where it is about one.
+    /// The key, if it concerns one.
     pub key: KeyId,
-    /// The uid, where known.
+    /// The uid, if known.
     pub uid: Symbol,
-    /// When (end of the interval for answers, begin for requests).
+    /// The time: of the answer for an answer, of the request for a request.
     pub time: Time,
     /// Clock of `time`.
     pub clock: ClockId,
@@ -48,7 +49,7 @@ pub struct Fact {
     pub server: ServerId,
     /// Audit id.
     pub audit_id: AuditId,
-    /// The operation, where it comes from one.
+    /// The operation, if the fact comes from one.
     pub operation: OperationId,
 }
 
@@ -57,55 +58,55 @@ pub struct Fact {
 pub struct Draft {
     /// Kind.
     pub kind: Kind,
-    /// Whose promise broke.
+    /// The party that broke its promise.
     pub broken_by: BrokenBy,
-    /// The process that it happened to, or that did it.
+    /// The process that observed or did it.
     pub incarnation: IncarnationId,
-    /// The key, where it is about one.
+    /// The key, if it concerns one.
     pub key: KeyId,
-    /// What else makes it another cause than the client's other findings of this rule: a scope, a stream, a key. Repeats with
-    /// one (kind, client, cause) fold.
+    /// The cause, to separate it from the client's other findings of the rule: a scope, a stream, a key. Findings of one kind,
+    /// client and cause fold.
     pub cause: String,
     /// One sentence.
     pub summary: String,
     /// The facts, 2 to 5 (a hazard may have one).
     pub facts: Vec<Fact>,
-    /// Why.
+    /// The contract and the reason why the facts contradict it.
     pub reason: String,
-    /// What would refute it.
+    /// Evidence that would refute it.
     pub refuted_by: String,
-    /// What it leads to.
+    /// The consequence for the reader.
     pub consequence: String,
 }
 
-/// Why the facts cannot be true together, or what they amount to.
+/// The proof of a finding: its facts and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// 2 to 5 facts, in the order in which a reader should meet them; of a revision that nothing explains, also the
-    /// requests that did not make it, 16 at most.
+    /// 2 to 5 facts, in reading order. For a revision that nothing explains, also the requests that did not make it, 16 at
+    /// most.
     pub facts: Vec<Fact>,
     /// The contract row or theorem that they contradict, in one or two sentences.
     pub reason: String,
 }
 
 impl Certificate {
-    /// The part of a suspect's reason that names the missing evidence; the whole reason where no part of it says that.
+    /// The part of a suspect's reason that names the missing evidence; the whole reason if no part does.
     pub fn unproved(&self) -> &str {
         const BEGIN: &str = "Not proved: ";
         self.reason.find(BEGIN).map_or(self.reason.as_str(), |at| &self.reason[at..])
     }
 }
 
-/// What another way of asking would have done.
+/// The effect of another way of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prevention {
-    /// The other way of asking, as people write it.
+    /// The other way of asking.
     pub request: String,
     /// Its effect on this occurrence.
     pub effect: Effect,
-    /// The smallest revision with which the server would have had to answer; zero: does not apply.
+    /// The smallest revision that the server could have answered with; zero if it does not apply.
     pub smallest_revision: Revision,
-    /// One clause: why.
+    /// The reason, as one clause.
     pub because: String,
 }
 
@@ -120,56 +121,56 @@ pub enum Effect {
     None,
 }
 
-/// One finding of one rule. Repeats by one client with one cause are folded: `occurrences` has all of them, the first
-/// included, and `certificate` is the first one's.
+/// One finding of one rule. Repeats by one client with one cause are folded: `occurrences` has all of them with the first one,
+/// and `certificate` is the first one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Hash of rule and witness, hexadecimal: the same for any thread count and input order.
+    /// Hash of rule and certificate, hexadecimal. Independent of the thread count and of the order of inputs.
     pub id: String,
     /// Slug of the rule.
     pub rule: &'static str,
     /// Kind.
     pub kind: Kind,
-    /// Whose promise broke.
+    /// The party that broke its promise.
     pub broken_by: BrokenBy,
-    /// The client it happened to, or who did it (for a server's fault: the observer).
+    /// The client that observed or did it.
     pub client: ClientId,
     /// Its process life.
     pub incarnation: IncarnationId,
-    /// The key, where it is about one.
+    /// The key, if it concerns one.
     pub key: KeyId,
-    /// The revisions that matter, ascending.
+    /// The relevant revisions, ascending.
     pub revisions: Vec<Revision>,
-    /// One sentence: who saw or did what, and why it cannot be (or is unsafe).
+    /// One sentence: the observation or the act, and why it contradicts the contract (or is unsafe).
     pub summary: String,
     /// The proof.
     pub certificate: Certificate,
-    /// Every occurrence, the first included.
+    /// Every occurrence, with the first one.
     pub occurrences: Vec<Certificate>,
     /// The finding that explains this one.
     pub consequence_of: Option<String>,
-    /// The faults of the server that it shows, where the order tells them apart; numbers of this history only.
+    /// The root causes that it shows, if the order distinguishes them; numbers of this history only.
     pub faults: Vec<u32>,
-    /// A published bug that leaves the same traces: a hint, no part of the proof.
+    /// A published bug that leaves the same traces. A hint, and no part of the proof.
     pub resembles: Option<&'static super::Published>,
-    /// What would have prevented it (filled by the counterfactual stage).
+    /// Requests that would have prevented it (filled by the counterfactual stage).
     pub prevention: Vec<Prevention>,
-    /// What evidence would refute it.
+    /// Evidence that would refute it.
     pub refuted_by: String,
-    /// What it leads to, in one sentence (for the reader).
+    /// The consequence for the reader, in one sentence.
     pub consequence: String,
 }
 
 /// The verdict of a rule, a client or a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every obligation that was met is kept.
+    /// Every checked obligation is kept.
     Holds,
     /// A violation was proved.
     Violated,
-    /// Not decided; why.
+    /// Not decided, with the reason.
     Unknown(String),
-    /// No obligation was met; why.
+    /// No obligation was met, with the reason.
     NotChecked(String),
 }
 
@@ -184,7 +185,7 @@ impl Verdict {
         }
     }
 
-    /// The reason, empty where the word says it all.
+    /// The reason; empty if the word suffices.
     pub fn reason(&self) -> &str {
         match self {
             Verdict::Holds | Verdict::Violated => "",
@@ -193,61 +194,61 @@ impl Verdict {
     }
 }
 
-/// What a rule came to over one history.
+/// The result of a rule over one history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleReport {
     /// Slug.
     pub rule: &'static str,
     /// Verdict.
     pub verdict: Verdict,
-    /// How many obligations were checked.
+    /// The number of checked obligations.
     pub checked: u64,
-    /// Why something is undecided that no finding is about.
+    /// The reason of an open question without a finding.
     pub open: Option<String>,
-    /// Obligations that were met and could not be decided, by reason. They stand beside the verdict in every output.
+    /// Obligations that could not be decided, by reason. Every output shows them beside the verdict.
     pub undecided: Vec<Undecided>,
 }
 
 /// Obligations of one rule that the evidence leaves open for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How many.
+    /// The number of obligations.
     pub count: u64,
 }
 
-/// What one client's observations came to.
+/// The result for one client's observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientReport {
     /// The client.
     pub client: ClientId,
     /// Its process lives.
     pub incarnations: Vec<IncarnationId>,
-    /// As how many processes they are judged: what lives of one process saw is held together.
+    /// The number of processes that its lives are judged as. Observations of one process are compared with each other.
     pub processes: usize,
-    /// Is what this client saw consistent with etcd's total order?
+    /// Whether the client's observations are consistent with etcd's total order.
     pub verdict: Verdict,
-    /// Per rule that met an obligation of this client or found something about it: (slug, verdict).
+    /// Per rule with an obligation or a finding of this client: slug and verdict.
     pub guarantees: Vec<(&'static str, Verdict)>,
 }
 
-/// What is known completely of one domain.
+/// An interval of one domain without a gap in the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageReport {
     /// Name of the domain.
     pub domain: String,
-    /// The resource or scope, as people write it; empty for the whole domain.
+    /// The resource or scope; empty for the whole domain.
     pub scope: String,
-    /// Known without a hole: after this revision.
+    /// Exclusive lower bound.
     pub after: Revision,
-    /// Through this one.
+    /// Inclusive upper bound.
     pub through: Revision,
-    /// What shows it: "etcd witness", "watch".
+    /// The kind of evidence: "etcd witness", "watch".
     pub shown_by: String,
 }
 
-/// Everything that was decided about one history.
+/// All results for one history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// Verdict over all rules.
@@ -258,18 +259,18 @@ pub struct Judgement {
     pub rules: Vec<RuleReport>,
     /// Findings: violations, then suspects, then hazards; causes before consequences.
     pub findings: Vec<Finding>,
-    /// What is known without a hole.
+    /// Intervals without a gap in the evidence.
     pub coverage: Vec<CoverageReport>,
-    /// What was not checked and why, one sentence each.
+    /// Unchecked evidence with reasons, one sentence each.
     pub unchecked: Vec<String>,
-    /// Records that turned out to be unusable when a rule looked at them.
+    /// Records that a rule could not use.
     pub problems: Vec<crate::ingest::Problem>,
-    /// Proofs of the verdict that can be decided again.
+    /// Proofs of the verdict that `verify` decides again.
     pub proofs: Vec<super::Proof>,
 }
 
 impl RuleReport {
-    /// How many obligations were met and could not be decided.
+    /// The number of obligations that could not be decided.
     pub fn open_obligations(&self) -> u64 {
         self.undecided.iter().map(|open| open.count).sum()
     }

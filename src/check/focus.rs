@@ -1,15 +1,16 @@
-//! What of a judgement somebody asked to see: the evidence counts whole, the findings that are elsewhere are left out and counted.
+//! The part of a judgement that the user asked for. All evidence counts for the findings; findings outside the focus are left
+//! out and counted, and the verdicts are drawn anew.
 
 use super::{Certificate, Finding, Judgement, Kind, Verdict};
 use crate::history::History;
 use crate::ingest::Time;
 
-/// What is asked for. What is empty asks for everything.
+/// The focus. An empty field selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Focus {
     /// Findings of clients whose user name contains this.
     pub client: Option<String>,
-    /// Findings about objects of this namespace. One that names no namespace is kept.
+    /// Findings about objects of this namespace. A finding without a namespace is kept.
     pub namespace: Option<String>,
     /// Findings that end at this time or later.
     pub since: Option<Time>,
@@ -18,7 +19,7 @@ pub struct Focus {
 }
 
 impl Focus {
-    /// Whether it asks for everything.
+    /// Whether it selects everything.
     pub fn is_everything(&self) -> bool {
         *self == Focus::default()
     }
@@ -61,8 +62,8 @@ impl Focus {
 }
 
 impl Judgement {
-    /// Leaves out the findings that are not asked for, and draws the verdicts anew. What a rule could not decide stays undecided:
-    /// nobody knows where that lies.
+    /// Leaves out the findings outside the focus, and draws the verdicts anew. Undecided obligations stay undecided, because
+    /// nothing shows whether they lie inside.
     pub fn narrow(&mut self, history: &History, focus: &Focus) {
         if focus.is_everything() {
             return;
@@ -70,7 +71,7 @@ impl Judgement {
         let all = std::mem::take(&mut self.findings);
         let (kept, left): (Vec<Finding>, Vec<Finding>) = all.into_iter().partition(|f| focus.has(history, f));
         self.findings = kept;
-        // They are about everything that was found.
+        // Proofs concern the whole judgement.
         self.proofs.clear();
         for report in &mut self.rules {
             let of_rule = |findings: &[Finding], kind: Kind, reason: &str| {
@@ -112,7 +113,7 @@ impl Judgement {
         self.unchecked.insert(
             0,
             format!(
-                "only {words}: {} findings elsewhere are left out; the order of writes rests on all evidence",
+                "only {words}: {} findings elsewhere are left out; the revision order rests on all evidence",
                 left.len()
             ),
         );

@@ -1,4 +1,5 @@
-//! From rulings to verdicts: per rule, per client, overall (`docs/verdicts.md`).
+//! From rulings to verdicts: per rule, per client, and overall. `docs/verdicts.md` has the rules. It also links findings to
+//! their causes and collects the evidence that no rule could check.
 
 use super::options::NO_EVIDENCE;
 use super::ruling::Ruled;
@@ -11,7 +12,7 @@ use crate::order::{Order, Provenance};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The judgement of a history of which nothing was decided.
+/// The judgement of a history without any decision.
 pub fn undecided(why: &str) -> Judgement {
     let verdict = || Verdict::Unknown(why.to_owned());
     Judgement {
@@ -51,14 +52,14 @@ pub(super) fn rule_verdict(rule: &Rule, ruling: &Ruled, lost: Option<&str>) -> V
     }
 }
 
-/// Why too much input was lost for anything to hold, if it was.
+/// The reason why too much input was lost for anything to hold, if it was.
 pub fn lost_input(history: &History) -> Option<String> {
     let file = history.files.iter().find(|f| f.format.is_some() && f.too_many_problems())?;
     let unit = file.unit();
     Some(format!("{} of {} {unit}s of {} could not be used", file.problems, file.lines.max(1), file.path))
 }
 
-/// The verdict over what the rules came to.
+/// The overall verdict.
 pub(super) fn overall(history: &History, rules: &[RuleReport]) -> Verdict {
     if rules.iter().any(|r| r.verdict == Verdict::Violated) {
         return Verdict::Violated;
@@ -67,7 +68,7 @@ pub(super) fn overall(history: &History, rules: &[RuleReport]) -> Verdict {
         return Verdict::Unknown(lost);
     }
     if history.is_empty() {
-        return Verdict::Unknown("nothing could be read".to_owned());
+        return Verdict::Unknown("no evidence could be read".to_owned());
     }
     for report in rules {
         if let Verdict::Unknown(reason) = &report.verdict {
@@ -75,16 +76,16 @@ pub(super) fn overall(history: &History, rules: &[RuleReport]) -> Verdict {
         }
     }
     if rules.iter().all(|r| matches!(r.verdict, Verdict::NotChecked(_))) {
-        return Verdict::Unknown("no rule met anything to check in this evidence".to_owned());
+        return Verdict::Unknown("no rule met an obligation in this evidence".to_owned());
     }
-    // A file that could not be opened, or ends early, leaves its mark even when few lines are lost.
+    // A file that could not be opened, or ends early, makes the verdict unknown even if few lines are lost.
     if let Some(problem) = history.problems.iter().find(|p| p.line == 0) {
         return Verdict::Unknown(format!("{}: expected {}, found {}", problem.path, problem.expected, problem.found));
     }
     Verdict::Holds
 }
 
-/// Marks findings that another one explains: a rule names its possible causes, and the two share an operation, or a key and
+/// Links each finding to the finding that explains it: a finding of a rule in `causes` that shares an operation, or key and
 /// process.
 pub(super) fn explain_consequences(findings: &mut [Finding]) {
     let mut by_operation: FxHashMap<(&'static str, OperationId), usize> = FxHashMap::default();
@@ -99,7 +100,7 @@ pub(super) fn explain_consequences(findings: &mut [Finding]) {
     }
     let cause_of = |index: usize, finding: &Finding| -> Option<usize> {
         let rule = crate::check::registry::find(finding.rule)?;
-        // Where two rules name each other, the surer finding is the cause, and of two equals that of the earlier rule.
+        // If two rules name each other, the surer finding is the cause; of two equal ones, that of the earlier rule.
         let rank = |finding: &Finding| (finding.kind, RULES.iter().position(|r| r.slug == finding.rule));
         let fits = |&cause: &usize| {
             let mutual =
@@ -123,8 +124,8 @@ pub(super) fn explain_consequences(findings: &mut [Finding]) {
     }
 }
 
-/// Of the findings that show one fault, the surest of the earliest rule explains the others. One that shows several is a
-/// consequence only where each of them has another finding that explains it.
+/// The surest finding of the earliest rule explains the other findings of its root cause. A finding of several root causes is
+/// a consequence only if another finding explains each of them.
 fn explain_faults(findings: &mut [Finding], causes: &mut [Option<usize>]) {
     for finding in findings.iter_mut() {
         finding.faults.sort_unstable();
@@ -182,7 +183,7 @@ pub(super) fn client_reports(
         .into_iter()
         .map(|(client, incarnations)| {
             let mut guarantees = Vec::new();
-            let mut verdict = Verdict::NotChecked("nothing that this client saw is in the evidence".to_owned());
+            let mut verdict = Verdict::NotChecked("no observation of this client is in the evidence".to_owned());
             for (index, rule) in RULES.iter().enumerate() {
                 let of_rule = by_client.get(&(client, rule.slug)).map_or(&[][..], Vec::as_slice);
                 let checked = per_client.get(&(client, index)).copied().unwrap_or(0);
@@ -198,7 +199,7 @@ pub(super) fn client_reports(
                 } else if rule.group == Group::Operations
                     && let Verdict::Unknown(open) = &rules[index].verdict
                 {
-                    // One order for all: where it is open, it is for each.
+                    // One order explains all clients, so an open order is open for each.
                     Verdict::Unknown(open.clone())
                 } else {
                     Verdict::Holds
@@ -241,7 +242,7 @@ pub(super) fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> 
             ("default".to_owned(), String::new())
         };
         let shown_by = span.provenance.word().to_owned();
-        // Stretches of one scope that meet or overlap are one.
+        // Intervals of one scope that meet or overlap are joined.
         match reports.last_mut() {
             Some(last)
                 if last.scope == scope
@@ -257,13 +258,14 @@ pub(super) fn coverage(history: &History, order: &Order) -> Vec<CoverageReport> 
     reports
 }
 
-/// What no rule could look at, and why.
+/// The evidence that no rule could check, with reasons.
 pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String> {
     let mut reasons = Vec::new();
     let gone: Vec<_> = history.inputs.iter().filter(|input| input.gone && input.identity.is_some()).collect();
     if let Some(first) = gone.first() {
         reasons.push(format!(
-            "{} of {} files of evidence changed or are gone since they were packed ({}): their lines cannot be shown, and what only a body tells stays open",
+            "{} of {} files of evidence changed or are gone since they were packed ({}): their lines cannot be shown, \
+            and questions that need a body stay open",
             gone.len(),
             history.inputs.len(),
             first.shown
@@ -316,21 +318,23 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
     if history.nature() == Nature::Operations {
         if history.calls().falls_back > 0 {
             reasons.push(format!(
-                "times of the log fall back by up to {:.3} ms: of two events one counts as earlier only where lines and times agree",
+                "times of the log fall back by up to {:.3} ms: an event counts as earlier only if lines and times agree",
                 history.calls().falls_back as f64 / 1e6
             ));
         }
         return reasons;
     }
     if order.timeline.spans().iter().all(|s| s.provenance != Provenance::Witness) && !history.is_empty() {
-        reasons.push("no etcd witness: what nobody wrote, read or watched in this evidence is not known".to_owned());
+        reasons
+            .push("no etcd witness: changes that no recorded client wrote, read or watched are not known".to_owned());
     }
     let lifetimes = order.lifetimes(history);
     if let Some(&uid) = lifetimes.twice().first() {
         let bearers = lifetimes.all().iter().filter(|life| life.uid == uid).take(2);
         let names: Vec<_> = bearers.map(|life| history.key_name(life.key)).collect();
         reasons.push(format!(
-            "uids that two objects bear, as no server gives them: {}, such as {} of {}; nothing is said of lives that are known by them alone",
+            "uids that two objects have, although no server gives one uid twice: {}, such as {} of {}; no rule judges \
+            lives that only these uids identify",
             lifetimes.twice().len(),
             history.name(uid),
             names.join(" and ")
@@ -339,7 +343,8 @@ pub(super) fn unchecked_evidence(history: &History, order: &Order) -> Vec<String
     reasons
 }
 
-/// Logs that may be of several servers: one reason for those of which something bounds how far the servers are apart, and one for the others.
+/// Logs that may be of several servers: one reason for those with a bound on the offset of their servers, and one for the
+/// others.
 fn several_servers(history: &History, order: &Order) -> Vec<String> {
     let clocks = (0..history.clocks.len() as u32).map(ClockId);
     let several: Vec<_> = clocks.filter_map(|clock| Some((clock, order.clocks.several(clock)?))).collect();
@@ -349,15 +354,16 @@ fn several_servers(history: &History, order: &Order) -> Vec<String> {
         let (more, apart) = logs.fold((0, *apart), |(count, widest), (_, apart)| (count + 1, widest.max(*apart)));
         let bound = match apart {
             Some(apart) => format!("their clocks differ by no more than {:.3} s", apart as f64 / 1e9),
-            None => "nothing bounds how far their clocks are apart".to_owned(),
+            None => "nothing bounds the offset of their clocks".to_owned(),
         };
         let first = history.clock_name(*first);
         Some(match more {
             0 => format!(
-                "{first}: it may be of several servers, and {bound} (if it is of one, say --source 'FILE:server=NAME')"
+                "{first}: it may be of several servers, and {bound} (if it is of one, declare --source 'FILE:server=NAME')"
             ),
             more => format!(
-                "{first} and {more} more: each may be of several servers, and {bound} (if one is of one, say --source 'FILE:server=NAME')"
+                "{first} and {more} more: each may be of several servers, and {bound} (if one is of one, declare \
+                --source 'FILE:server=NAME')"
             ),
         })
     };
@@ -376,7 +382,7 @@ mod tests {
         let history = drawn(include_str!("../../histories/traps/one-uid-of-two-objects.sketch"));
         let order = Order::derive(&history, &OrderOptions::default());
         let told = judge(&history, &order, &Options::default()).unchecked;
-        let uids: Vec<_> = told.iter().filter(|text| text.contains("two objects bear")).collect();
+        let uids: Vec<_> = told.iter().filter(|text| text.contains("two objects have")).collect();
         assert_eq!(uids.len(), 1, "{told:?}");
         assert!(uids[0].contains("u1 of pods default/web and services default/web"), "{uids:?}");
     }

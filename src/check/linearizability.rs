@@ -20,7 +20,7 @@ use std::time::Instant;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "linearizability",
-    title: "some order of the calls explains every answer",
+    title: "each call takes effect at one moment between its invocation and its answer",
     group: Group::Operations,
     promise: BrokenBy::Server,
     needs: "an operation log",
@@ -29,22 +29,22 @@ pub const RULE: Rule = Rule {
     checks: Checks::operations(check).and_etcd(etcd::order::check),
 };
 
-/// Objects of one log that get a finding each.
+/// The most objects of one log with a finding each.
 const OBJECTS: usize = 20;
 
-/// Calls that a finding shows.
+/// The most calls that a finding shows.
 const SHOWN: usize = 16;
 
-/// Pairs of calls that a reason names.
+/// The most pairs of calls that a reason names.
 const PAIRS: usize = 6;
 
-/// Calls that came too late, where a reason names them: by more than these almost anything can be explained.
+/// The most late calls that a reason names. With more of them almost anything can be explained.
 const LATE: usize = 2;
 
-/// So many calls do not contradict each other without others.
+/// The most calls of a core for which a reason names missing calls. Larger cores contradict themselves.
 const FEW: usize = 2;
 
-/// Ways in which the calls could have happened that a reason names.
+/// The most alternative orders that a reason names.
 const ALTERNATIVES: usize = 4;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -61,18 +61,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Decides a log, whatever its model.
+/// Decides a log of any model.
 struct Decision<'d, 'e> {
     history: &'d History,
     model: Model,
     ruling: &'d mut Ruling<'e>,
-    /// Whether an order that explains the log is kept.
+    /// Whether to keep an order that explains the log.
     proofs: bool,
-    /// Whether some object of the log shows a value from before its beginning; `None`: nobody asked yet.
+    /// Whether some object of the log shows a value from before its beginning; computed at the first use.
     begun: Option<bool>,
 }
 
-/// What a log tells for certain: everything below a rank, and why no more.
+/// The part of a log that is known completely, below a rank, with the reason why no more is.
 struct Known {
     below: i64,
     because: String,
@@ -113,7 +113,7 @@ impl Visitor for Decision<'_, '_> {
                         self.ruling.proofs.push(self.proof(&core, &reason, operations));
                     }
                     let key = self.found(&core, &reason, recorded, kind, &preface);
-                    // Other objects of the log may be at fault as well.
+                    // Other objects of the log may have a violation as well.
                     if !key.is_some() || objects.len() + 1 >= OBJECTS {
                         return;
                     }
@@ -134,7 +134,7 @@ impl Visitor for Decision<'_, '_> {
             }
         }
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
-        // What is certain holds. The rest may still show something.
+        // The known part holds. The rest may still show a violation.
         if known.below < i64::MAX
             && let Decided::Violated(core, reason) = all.decide(&self.ruling.limits)
         {
@@ -146,31 +146,31 @@ impl Visitor for Decision<'_, '_> {
     }
 }
 
-/// What came of a search.
+/// The result of a search.
 enum Decided {
-    /// The order that explains everything.
+    /// An order that explains everything.
     Holds(Vec<u32>),
-    /// A minimal core, and why nothing explains it.
+    /// A minimal core, and the reason why nothing explains it.
     Violated(Core, Reason),
-    /// What is not decided.
+    /// The undecided part.
     Open(Undecided),
 }
 
-/// What happened to one object.
+/// The events of one object.
 type Events<'o, S> = Vec<model::Event<'o, <S as Spec>::Operation, <S as Spec>::Answer>>;
 
 /// Operations of a log that are decided together.
 struct Operations<S: Spec> {
     spec: Rc<S>,
     history: SpecHistory<S>,
-    /// The call of each.
+    /// Per operation, its call.
     calls: Vec<u32>,
-    /// The number of each in the log; `None`: they are all that the log has.
+    /// Per operation, its number in the log; `None` if these are all operations of the log.
     numbers: Option<Vec<u32>>,
 }
 
 impl<S: Spec> Operations<S> {
-    /// All of a log.
+    /// All operations of a log.
     fn of(log: TypedLog<S>, calls: &Calls) -> Result<Self, HistoryError> {
         let of: Vec<u32> = log.operations.iter().map(|typed| typed.call).collect();
         let given = log.operations.into_iter().zip(0..).map(|(typed, process)| {
@@ -181,15 +181,15 @@ impl<S: Spec> Operations<S> {
                 Some(answer) if is_answered => Outcome::Completed { returned: call.ret.rank, answer },
                 _ => Outcome::Unknown,
             };
-            // A recorded call may be several, and a widened order may make those of one process overlap: what counts for an
-            // order are the intervals, which say all that program order does.
+            // A recorded call may be several operations, and times that fall back may make calls of one process overlap. Only
+            // the intervals constrain the order, and they include program order.
             Call { process, operation: typed.operation, invoke: call.invoke.rank, outcome }
         });
         let history = search::History::new(given.collect())?;
         Ok(Operations { spec: Rc::new(log.spec), history, calls: of, numbers: None })
     }
 
-    /// The same with other moments.
+    /// The same operations with other moments.
     fn at(&self, calls: &Calls, place: impl Fn(&Moment) -> i64) -> Option<Self> {
         let given = self.calls.iter().zip(self.history.calls()).map(|(&at, call)| {
             let recorded = calls.calls.get(at as usize);
@@ -205,8 +205,8 @@ impl<S: Spec> Operations<S> {
         Some(Operations { spec: self.spec.clone(), history, calls: self.calls.clone(), numbers: None })
     }
 
-    /// Whether every process did in this order what it did, one after the other: what was answered before it asked for the
-    /// next comes first.
+    /// Whether every process did its calls one after the other in this order: an answered call comes before the process's next
+    /// one.
     fn keeps_programs(&self, calls: &Calls, order: &[u32]) -> bool {
         let mut last: FxHashMap<IncarnationId, u64> = FxHashMap::default();
         order.iter().all(|&at| {
@@ -218,7 +218,7 @@ impl<S: Spec> Operations<S> {
         })
     }
 
-    /// The wanted ones of all of a log, as far as they are known below a rank.
+    /// The wanted operations of a log, as far as they are known below a rank.
     fn some(&self, calls: &Calls, below: i64, wanted: &dyn Fn(&Recorded) -> bool) -> Self {
         let (mut given, mut numbers, mut of) = (Vec::new(), Vec::new(), Vec::new());
         for ((number, &at), call) in (0..).zip(&self.calls).zip(self.history.calls()) {
@@ -235,15 +235,15 @@ impl<S: Spec> Operations<S> {
         Operations { spec: self.spec.clone(), history, calls: of, numbers: Some(numbers) }
     }
 
-    /// What happened to the objects of these, in the order of the log, by object. Answers of calls that were asked for after
-    /// something was overwritten for certain are left out: they cannot show what was there at the beginning.
+    /// The events of the objects, by object, in the order of the log. Answers to calls that were sent after a certain
+    /// overwrite are left out, because they cannot show the first value.
     fn events<'s>(&'s self, calls: &Calls) -> Vec<Events<'s, S>> {
         type Event<'s, S> = (i64, bool, &'s Call<<S as Spec>::Operation, <S as Spec>::Answer>);
         let mut objects: FxHashMap<ValueId, Vec<Event<'s, S>>> = FxHashMap::default();
         for (&at, call) in self.calls.iter().zip(self.history.calls()) {
             let events = objects.entry(calls.calls.get(at as usize).key).or_default();
             match &call.outcome {
-                // A value that somebody failed to set is none of the beginning's either.
+                // A failed write does not show the first value either.
                 Outcome::Failed | Outcome::Unknown => {}
                 Outcome::Completed { returned, .. } => events.push((*returned, true, call)),
             }
@@ -251,7 +251,7 @@ impl<S: Spec> Operations<S> {
         }
         let mut told = Vec::with_capacity(objects.len());
         for mut events in objects.into_values() {
-            // Of events at one time it is not known which came first.
+            // The order of events at one time is unknown.
             events.sort_by_key(|&(rank, answered, _)| (rank, answered));
             let mut overwritten = i64::MAX;
             let event = |(rank, answered, call): Event<'s, S>| match &call.outcome {
@@ -268,7 +268,7 @@ impl<S: Spec> Operations<S> {
         told
     }
 
-    /// The same, behind a call that was over before any of them.
+    /// The same operations, after one call that ended before all of them.
     fn behind(&self, operation: S::Operation, answer: S::Answer) -> Self {
         let outcome = Outcome::Completed { returned: i64::MIN, answer };
         let mut given = self.history.calls().to_vec();
@@ -278,7 +278,7 @@ impl<S: Spec> Operations<S> {
         Operations { spec: self.spec.clone(), history, calls: self.calls.clone(), numbers: None }
     }
 
-    /// The number of one in the log.
+    /// The number of an operation in the log.
     fn number(&self, at: u32) -> u32 {
         self.numbers.as_ref().map_or(at, |numbers| numbers[at as usize])
     }
@@ -291,7 +291,7 @@ impl<S: Spec> Operations<S> {
             Verdict::Unknown(undecided) => Decided::Open(undecided),
             Verdict::Violated(core) => {
                 let core = search::minimal(&**spec, history, &core, &budget());
-                // Of calls that are too many to be reduced there are too many orders to tell.
+                // Cores that were too large to reduce have too many orders to name.
                 let reason = match core.minimal {
                     true => search::reason(&**spec, history, &core, &budget()),
                     false => Reason::default(),
@@ -302,7 +302,7 @@ impl<S: Spec> Operations<S> {
     }
 }
 
-/// What is left to spend.
+/// The remaining budget.
 fn budget(limits: &Limits) -> Budget<'static> {
     Budget {
         time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
@@ -312,14 +312,14 @@ fn budget(limits: &Limits) -> Budget<'static> {
 }
 
 impl Decision<'_, '_> {
-    /// An order that explains the log in which processes did one thing after the other. Times that fall back may leave the calls
-    /// of one process without order; `None`: then it is open whether there is such an order, which is said.
+    /// An order that explains the log and in which each process did one call after the other. Times that fall back may leave
+    /// the calls of one process unordered; `None`: the rule is left open with that reason.
     fn by_process<S: Spec>(&mut self, all: &Operations<S>, order: Vec<u32>) -> Option<Vec<u32>> {
         let calls = self.history.calls();
         if calls.falls_back == 0 || all.keeps_programs(calls, &order) {
             return Some(order);
         }
-        // What the lines say, or the times, is more than what both say.
+        // The order of the lines, and that of the times, is each stricter than their common part.
         let limits = self.ruling.limits;
         let explained = |place: &dyn Fn(&Moment) -> i64| match all.at(calls, place)?.decide(&limits) {
             Decided::Holds(order) => Some(order).filter(|order| all.keeps_programs(calls, order)),
@@ -330,15 +330,15 @@ impl Decision<'_, '_> {
         let order = order.or_else(|| timed().then(|| explained(&|moment| moment.time.0)).flatten());
         if order.is_none() {
             self.ruling.open = Some(
-                "times fall back inside of a process: where lines and times disagree it did two things at once, and neither the order \
-                 of the lines nor that of the times explains the answers"
+                "times fall back inside a process: where lines and times disagree it did two calls at once, and \
+                neither the order of the lines nor that of the times explains the answers"
                     .to_owned(),
             );
         }
         order
     }
 
-    /// Why a violation may be none although the log is whole, as sentences.
+    /// The reason why a violation may be none although the log is whole, as sentences.
     fn doubt<S: Spec>(
         &mut self,
         core: &Core,
@@ -354,8 +354,8 @@ impl Decision<'_, '_> {
                 self.ruling.problems.push(self.problem(at, expected.to_owned(), found.clone()));
             }
             return Some(format!(
-                "The values look like pairs of a key and a value (line {}: {found}), and no call names a key: of several objects, each \
-                 may be as it should. ",
+                "The values look like pairs of a key and a value (line {}: {found}), and no call names a key. Then \
+                they belong to several objects, each of which may be linearizable. ",
                 position.line
             ));
         }
@@ -369,8 +369,8 @@ impl Decision<'_, '_> {
             !matches!(search::check(&*behind.spec, &behind.history, &budget), Verdict::Violated(_))
         };
         let events = part.events(self.history.calls());
-        // Where no object of the log shows a value that nobody can have set, all are taken to have begun empty; and only where it is a
-        // value that things begin with: a read of any other is what a checker is asked to find.
+        // If no object of the log shows a value that no call can have set, all are presumed to have begun empty. Only a
+        // natural first value counts: a read of any other value is the error that a checker looks for.
         let values = &self.history.calls().values;
         let is_natural = |value: ValueId| match values.get(value) {
             Value::Int(number) => *number == 0,
@@ -383,23 +383,23 @@ impl Decision<'_, '_> {
         }
         events.iter().flat_map(|events| beginnings(events, true, &is_natural)).find(explains)?;
         Some(
-            "The log shows values that none of its calls had set before, and every answer of this object is explained where it had \
-             one at its beginning. "
+            "The log shows values that none of its calls had set before, and a first value of this object explains \
+            all of its answers. "
                 .to_owned(),
         )
     }
 
-    /// Of what log a violation is that lies before what is missing.
+    /// The part of the log that a violation rests on, if the log is not whole.
     fn bound(&self, known: &Known) -> String {
         let behind = self.history.calls().calls.iter().filter(|call| call.invoke.rank >= known.below);
         let of = match behind.map(|call| call.invoke.position.line).min() {
-            Some(line) => format!("Of the calls, those before line {line} were taken"),
-            None => "The calls in front of that were taken".to_owned(),
+            Some(line) => format!("Only the calls before line {line} count"),
+            None => "Only the calls before that count".to_owned(),
         };
-        format!("{of}, since behind them the log is not whole ({}). ", known.because)
+        format!("{of}, because after them the log is not whole ({}). ", known.because)
     }
 
-    /// The core for a machine: where it was not told what of each call counts, everything does.
+    /// The core for a machine. Without a computed reason, every part of each call counts.
     fn proof<S: Spec>(&self, core: &Core, why: &Reason, operations: &Operations<S>) -> Proof {
         let whole = core.calls.iter().map(|&call| Claim { call, answer: true, invoked: true, returned: true });
         let (claims, minimal) = match why.claims.as_slice() {
@@ -410,7 +410,7 @@ impl Decision<'_, '_> {
         Proof::Core { model: self.model.name(), claims: numbered.collect(), minimal }
     }
 
-    /// Notes the calls that are none of the model, and what is certain without them; `None`: everything.
+    /// Records the calls outside the model, and the part of the log that is certain without them; `None`: all of it.
     fn known<S: Spec>(&mut self, log: &TypedLog<S>) -> Option<Known> {
         let calls = self.history.calls();
         let mut known = calls.lost.as_ref().map(|lost| Known { below: lost.from, because: lost.why.clone() });
@@ -434,7 +434,7 @@ impl Decision<'_, '_> {
         known
     }
 
-    /// A problem with a call of this number.
+    /// A problem with the call of this number.
     fn problem(&self, at: u32, expected: String, found: String) -> Problem {
         let place = place(&self.history.calls().calls.get(at as usize));
         let path = self.history.file_name(place.file).to_owned();
@@ -482,12 +482,12 @@ impl Decision<'_, '_> {
         self.history.calls().words(call, self.history.name(call.function))
     }
 
-    /// States a finding; the key of its object.
+    /// States a finding. Returns the key of its object.
     fn found(&mut self, core: &Core, why: &Reason, recorded: &[u32], kind: Kind, preface: &str) -> ValueId {
         let mut calls: Vec<Recorded> = core.calls.iter().map(|&at| self.recorded(recorded, at)).collect();
         // One recorded call may be several operations.
         calls.dedup();
-        // Whose answer counts was told what cannot be; a write says nothing.
+        // A call whose answer counts received the impossible answer; a write returns nothing.
         let told = why.claims.iter().filter(|claim| claim.answer).map(|claim| self.recorded(recorded, claim.call));
         let told: Vec<Recorded> = told.filter(|call| call.ending != Ending::Fail).collect();
         let told = if told.is_empty() { &calls } else { &told };
@@ -502,8 +502,8 @@ impl Decision<'_, '_> {
         let of = if key.is_empty() { String::new() } else { format!(" of {key}") };
         let count = calls.len();
         let summary = match count {
-            1 => format!("{who} was told what cannot be: its {}{of}", self.words(&last)),
-            _ => format!("{who} was told what no order of the calls explains: its {}{of}", self.words(&last)),
+            1 => format!("{who} received an impossible answer: its {}{of}", self.words(&last)),
+            _ => format!("{who} received an answer that no order of the calls explains: its {}{of}", self.words(&last)),
         };
         let reason = format!("{preface}{}", self.reason(shown, core, why, recorded));
         let draft = Draft {
@@ -515,11 +515,11 @@ impl Decision<'_, '_> {
             summary,
             facts: shown.iter().map(|call| self.fact(call)).collect(),
             reason,
-            refuted_by: "a call on the same object that is not in this log (of another client, or from before it begins), or another \
-                         value at its beginning"
+            refuted_by: "a call on the same object that is not in this log (of another client, or from before its \
+                        beginning), or another first value"
                 .to_owned(),
-            consequence: "whoever builds a lock, a counter or a decision on this object acts on something that is no longer, or never \
-                          was, true"
+            consequence: "a lock, a counter or a decision on this object rests on a value that is no longer true or \
+                         never was"
                 .to_owned(),
         };
         self.ruling.found(draft);
@@ -547,7 +547,7 @@ impl Decision<'_, '_> {
         }
     }
 
-    /// Why no order explains these calls: the last ones of the core.
+    /// The reason why no order explains these calls, which are the last ones of the core.
     fn reason(&self, calls: &[Recorded], core: &Core, why: &Reason, recorded: &[u32]) -> String {
         let count = core.calls.len();
         let name = |at: u32| self.named(at, core, recorded);
@@ -571,7 +571,7 @@ impl Decision<'_, '_> {
             let ways = why.alternatives.iter().take(ALTERNATIVES);
             reason.extend(ways.map(|way| self.alternative(way, recorded)));
             if why.alternatives.len() > ALTERNATIVES || !why.complete && !why.alternatives.is_empty() {
-                reason += "Other orders end alike. ";
+                reason += "Other orders fail alike. ";
             }
         }
         reason += &self.others(&why.others, core, recorded);
@@ -584,13 +584,13 @@ impl Decision<'_, '_> {
                 calls.len()
             );
         } else {
-            reason += "Some of them may not be needed for that: time ran out before it was shown.";
+            reason += "Some of them may not be needed for that: time ran out before that was decided.";
         }
         reason
     }
 
-    /// What a small core would take of the other calls. In a larger one the calls contradict each other, as a stale read does
-    /// the writes before it: that later calls could have brought the old value back tells nobody anything.
+    /// Calls outside a small core that would explain it. A larger core contradicts itself, as a stale read contradicts the
+    /// writes before it, so a later call that writes the old value back explains nothing.
     fn others(&self, others: &Missing, core: &Core, recorded: &[u32]) -> String {
         let name = |at: u32| self.named(at, core, recorded);
         match others {
@@ -607,7 +607,7 @@ impl Decision<'_, '_> {
         }
     }
 
-    /// Of the calls that each must come behind, the one that was answered last, which says most.
+    /// Per call, the last answered one of those that must come before it.
     fn latest_before(&self, calls: &[Recorded]) -> Vec<(String, String)> {
         let latest = |(at, call): (usize, &Recorded)| {
             let earlier = calls[..at].iter().filter(|other| other.ret.rank < call.invoke.rank);
@@ -617,7 +617,7 @@ impl Decision<'_, '_> {
         calls.iter().enumerate().filter_map(latest).take(PAIRS).collect()
     }
 
-    /// One way in which the calls could have happened, and which of them contradicts it.
+    /// One possible order of the calls, and the call that contradicts it.
     fn alternative(&self, way: &Alternative, recorded: &[u32]) -> String {
         let told = |calls: &[u32], between: &str| {
             let told = |&at: &u32| {
@@ -633,7 +633,7 @@ impl Decision<'_, '_> {
         }
     }
 
-    /// How far an order gets.
+    /// The length of the longest order that begins the log.
     fn longest_prefix(&self, core: &Core, recorded: &[u32]) -> String {
         let Some(&last) = core.longest_prefix.last() else { return String::new() };
         let (count, last) = (core.longest_prefix.len(), self.asked_by(&self.recorded(recorded, last)));
@@ -641,7 +641,7 @@ impl Decision<'_, '_> {
         format!("The longest order found that begins the log has {calls} {last}. ")
     }
 
-    /// Who asked what; with its line, where another call of the core is named alike.
+    /// The process and the request, with the line if another call of the core has the same words.
     fn named(&self, at: u32, core: &Core, recorded: &[u32]) -> String {
         let call = self.recorded(recorded, at);
         let name = self.asked_by(&call);
@@ -649,7 +649,7 @@ impl Decision<'_, '_> {
         if core.calls.iter().any(alike) { format!("{name} (line {})", place(&call).line) } else { name }
     }
 
-    /// Who asked what.
+    /// The process and the request.
     fn asked_by(&self, call: &Recorded) -> String {
         format!("{}'s `{}`", self.history.client_name(call.process), self.asked(call))
     }
@@ -666,7 +666,7 @@ impl Decision<'_, '_> {
     }
 }
 
-/// Who was answered before whom was invoked: one clause for all that lie before one call.
+/// Answered-before pairs in words: one clause for all calls before one call.
 fn in_time(pairs: &[(String, String)]) -> String {
     let mut clauses: Vec<(&str, Vec<&str>)> = Vec::new();
     for (first, second) in pairs {
@@ -684,7 +684,7 @@ fn in_time(pairs: &[(String, String)]) -> String {
     clauses.into_iter().map(clause).collect::<Vec<_>>().join("; ")
 }
 
-/// The line that shows most: that of the answer, where there is one.
+/// The line of the answer, or of the invocation without an answer.
 fn place(call: &Recorded) -> crate::ingest::Position {
     if call.ret.position.line > 0 { call.ret.position } else { call.invoke.position }
 }

@@ -1,6 +1,6 @@
 //! Stage 4 of 5: history, order and contract to findings. Input: a [`crate::history::History`] and its
 //! [`crate::order::Order`]. Output: a [`Judgement`]. Invariant: prints nothing; a rule is a pure predicate that returns its
-//! certificate.
+//! certificate. Trap: a rule imports facts and its own group only.
 
 pub(crate) mod engine;
 pub(crate) mod finding;

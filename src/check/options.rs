@@ -1,4 +1,4 @@
-//! What a caller asks of a check, and what it may spend.
+//! The options of a check and its limits.
 
 use super::halt::Halt;
 use crate::model::declaration::Declarations;
@@ -6,33 +6,34 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// How the reason of a rule begins that met nothing to check.
+/// The beginning of the reason of a rule that met no obligation.
 pub const NO_EVIDENCE: &str = "no such evidence";
 
-/// Why a rule is not checked that the user left out.
+/// The reason of a rule that the user left out.
 pub const NOT_ASKED_FOR: &str = "not asked for";
 
-/// Why a rule was not asked that is about histories of another nature.
+/// The reason of a rule about histories of another nature.
 pub const OTHER_NATURE: &str = "not about histories of this nature";
 
-/// Which rules to run, and what they are told.
+/// The rules to run and their parameters.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What fields mean. Rules about them need a history that was read with [`Declarations::fields`].
+    /// The meaning of fields. Rules about them need a history that was read with [`Declarations::fields`].
     pub declarations: Arc<Declarations>,
-    /// Only these slugs; empty: all.
+    /// Only these slugs; empty means all.
     pub only: Vec<String>,
-    /// Not these.
+    /// Slugs to leave out.
     pub skip: Vec<String>,
-    /// So many nanoseconds after an object's end everybody is taken to have seen it; `None`: only who can be shown to have.
+    /// Nanoseconds after an object's end by which every process is presumed to have seen it; `None`: only processes with
+    /// evidence.
     pub grace: Option<i64>,
-    /// No rule begins after this moment, and no search goes on; what is left is unknown.
+    /// No rule begins after this moment, and no search continues. The rest is unknown.
     pub deadline: Option<std::time::Instant>,
-    /// Bytes that a rule which has to search may hold at a time.
+    /// The most bytes that a searching rule may hold at a time.
     pub memory: Option<usize>,
-    /// Whether to keep also proofs that are as long as the evidence: the order that explains an operation log.
+    /// Whether to keep proofs that are as long as the evidence: the order that explains an operation log.
     pub proofs: bool,
-    /// How another thread ends it.
+    /// The signal by which another thread ends it.
     pub halt: Option<&'static Halt>,
 }
 
@@ -58,7 +59,7 @@ impl Options {
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
 
-    /// Why no rule and no computation begins any more, if that is so.
+    /// The reason why no further rule or computation begins, if there is one.
     pub fn halted(&self) -> Option<&'static str> {
         self.limits().halted()
     }
@@ -68,28 +69,28 @@ impl Options {
     }
 }
 
-/// How reasons begin where the time budget ended it.
+/// The beginning of reasons after the time budget was spent.
 pub const SPENT: &str = "the time budget was spent";
 
-/// What a rule may spend that has to search.
+/// The limits of a searching rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// It ends then.
+    /// The moment at which it ends.
     pub deadline: Option<Instant>,
-    /// Bytes that it may hold at a time.
+    /// The most bytes that it may hold at a time.
     pub memory: Option<usize>,
-    /// How another thread ends it.
+    /// The signal by which another thread ends it.
     pub halt: Option<&'static Halt>,
 }
 
 impl Limits {
-    /// Why nothing more is to be begun, if that is so.
+    /// The reason to begin nothing more, if there is one.
     pub fn halted(&self) -> Option<&'static str> {
         let is_late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         self.halt.and_then(Halt::why).or_else(|| is_late().then_some(SPENT))
     }
 
-    /// What searches look at.
+    /// The flag that searches poll.
     pub fn cancel(&self) -> Option<&'static AtomicBool> {
         self.halt.map(Halt::flag)
     }

@@ -1,4 +1,4 @@
-//! The table of rules, causes before consequences.
+//! The table of rules, causes before consequences. A new rule is added here at its place in the precedence.
 
 use super::rule::Rule;
 

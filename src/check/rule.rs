@@ -1,4 +1,5 @@
-//! Rules as data: one entry a rule, in the order in which causes come before consequences.
+//! Rules as data: slug, texts, possible causes, and one predicate for each nature of history. [`super::RULES`] has their
+//! order.
 
 use super::etcd::Recorded;
 use super::facts::Evidence;
@@ -6,29 +7,29 @@ use super::finding::BrokenBy;
 use super::ruling::Ruling;
 use crate::history::Nature;
 
-/// What a rule is about.
+/// The subject of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What servers answer to reads.
+    /// Answers of servers to reads.
     Reads,
-    /// What servers deliver on watches.
+    /// Events that servers deliver on watches.
     Watches,
-    /// What servers commit.
+    /// Commits of servers.
     Writes,
-    /// What one process sees over time.
+    /// Observations of one process over time.
     Sessions,
-    /// How a client uses the protocol.
+    /// Use of the protocol by a client.
     Protocol,
-    /// What writes were based on.
+    /// Premises of writes.
     Premises,
-    /// What holds over T, whoever looks.
+    /// Properties of all revisions.
     Invariants,
-    /// What operation logs without revisions show.
+    /// Operation logs without revisions.
     Operations,
 }
 
 impl Group {
-    /// The words in lists.
+    /// The heading in lists of rules.
     pub fn title(self) -> &'static str {
         match self {
             Group::Reads => "server: reads",
@@ -37,12 +38,12 @@ impl Group {
             Group::Sessions => "client sessions",
             Group::Protocol => "client protocol",
             Group::Premises => "premises",
-            Group::Invariants => "invariants over T",
+            Group::Invariants => "invariants over all revisions",
             Group::Operations => "operation logs",
         }
     }
 
-    /// Whether the group's findings are about what a client saw, and so count for that client's verdict.
+    /// Whether the group's findings concern a client's observations, and so count for that client's verdict.
     pub fn is_about_observations(self) -> bool {
         matches!(self, Group::Reads | Group::Watches | Group::Writes | Group::Sessions | Group::Operations)
     }
@@ -51,10 +52,10 @@ impl Group {
 /// A predicate over the requests of Kubernetes clients, or over the calls of an operation log.
 type Check = fn(&Evidence<'_>, &mut Ruling<'_>);
 
-/// A predicate over what was recorded of an etcd cluster.
+/// A predicate over the recording of an etcd cluster.
 type EtcdCheck = fn(&Recorded<'_>, &mut Ruling<'_>);
 
-/// What decides a rule, for each nature of history that it is about.
+/// The predicates of a rule, one for each nature of history that it judges.
 #[derive(Clone, Copy)]
 pub struct Checks {
     kubernetes: Option<Check>,
@@ -65,22 +66,22 @@ pub struct Checks {
 impl Checks {
     const NONE: Checks = Checks { kubernetes: None, etcd: None, operations: None };
 
-    /// Decides the requests of Kubernetes clients.
+    /// Predicate over requests of Kubernetes clients.
     pub(super) const fn kubernetes(check: Check) -> Checks {
         Checks { kubernetes: Some(check), ..Checks::NONE }
     }
 
-    /// Decides recordings of etcd.
+    /// Predicate over recordings of etcd.
     pub(super) const fn etcd(check: EtcdCheck) -> Checks {
         Checks { etcd: Some(check), ..Checks::NONE }
     }
 
-    /// Decides operation logs.
+    /// Predicate over operation logs.
     pub(super) const fn operations(check: Check) -> Checks {
         Checks { operations: Some(check), ..Checks::NONE }
     }
 
-    /// Decides recordings of etcd as well.
+    /// Adds a predicate over recordings of etcd.
     pub(super) const fn and_etcd(self, check: EtcdCheck) -> Checks {
         Checks { etcd: Some(check), ..self }
     }
@@ -91,19 +92,19 @@ impl Checks {
 pub struct Rule {
     /// The slug: the same everywhere.
     pub slug: &'static str,
-    /// What it says, in a few words.
+    /// The promise in a few words.
     pub title: &'static str,
     /// Group.
     pub group: Group,
-    /// Whose promise a violation usually breaks.
+    /// The party whose promise a violation usually breaks.
     pub promise: BrokenBy,
-    /// The evidence that it needs; the reason where it met no obligation.
+    /// The evidence that it needs. It is the reason if the rule met no obligation.
     pub needs: &'static str,
     /// Slugs of rules whose findings can be the cause of this one's.
     pub causes: &'static [&'static str],
     /// The documentation page in Markdown: `docs/rules/SLUG.md`.
     pub page: &'static str,
-    /// What decides it.
+    /// Its predicates.
     pub checks: Checks,
 }
 

@@ -1,4 +1,5 @@
-//! What one rule collects: findings, folded by cause, and how much it checked.
+//! The results of one rule: findings, folded by cause, and counts of obligations. Invariant: memory is bounded by `LISTED`
+//! findings of each kind; the others are only counted.
 
 use super::certificate::Proof;
 use super::facts::Evidence;
@@ -10,19 +11,18 @@ use crate::ingest::Problem;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Findings and repeats of one kind that a rule lists over one history. More of them say nothing new, and must not fill the
-/// memory; they are counted.
+/// The most findings and repeats of one kind that a rule lists over one history. The others are counted.
 const LISTED: u64 = 50_000;
 
-/// How findings are counted that are not listed.
-const UNLISTED: &str = "more of the same kind than are listed";
+/// The reason under which unlisted findings are counted.
+const UNLISTED: &str = "findings beyond the limit of one kind";
 
 /// Findings of one rule over one history.
 pub struct Ruling<'e> {
     rule: &'static str,
     evidence: &'e Evidence<'e>,
     folds: FxHashMap<(Kind, ClientId, String), usize>,
-    /// How many were stated, by kind.
+    /// The number of stated findings, by kind.
     stated: FxHashMap<Kind, u64>,
     /// Findings so far.
     pub findings: Vec<Finding>,
@@ -32,17 +32,17 @@ pub struct Ruling<'e> {
     pub checked_by: FxHashMap<IncarnationId, u64>,
     /// Obligations that the evidence leaves open, by reason.
     pub undecided: FxHashMap<Cow<'static, str>, u64>,
-    /// Why the rule as a whole is not decided, if it is not.
+    /// The reason why the rule as a whole is not decided, if it is not.
     pub open: Option<String>,
     /// Records that the rule could not use.
     pub problems: Vec<Problem>,
-    /// Proofs that can be decided again.
+    /// Proofs that `verify` decides again.
     pub proofs: Vec<Proof>,
-    /// What the rule may spend.
+    /// The limits of the rule.
     pub limits: Limits,
 }
 
-/// What a rule came to that has ended.
+/// The result of a rule that has ended.
 #[derive(Debug)]
 pub(super) struct Ruled {
     /// [`Ruling::findings`].
@@ -80,7 +80,7 @@ impl<'e> Ruling<'e> {
         }
     }
 
-    /// What it came to.
+    /// The result.
     pub(super) fn ended(self) -> Ruled {
         let Ruling { findings, checked, checked_by, undecided, open, problems, proofs, .. } = self;
         Ruled { findings, checked, checked_by, undecided, open, problems, proofs }
@@ -94,7 +94,7 @@ impl<'e> Ruling<'e> {
         }
     }
 
-    /// So many obligations of a process were checked.
+    /// Several obligations of a process were checked.
     pub fn checked_many(&mut self, incarnation: IncarnationId, count: u64) {
         self.checked += count;
         if incarnation.is_some() && count > 0 {
@@ -102,25 +102,25 @@ impl<'e> Ruling<'e> {
         }
     }
 
-    /// One obligation could not be decided, and nothing speaks for a violation: shown as not checked, no change of the verdict.
+    /// One obligation could not be decided, and nothing suggests a violation. Reports show it; it does not change the verdict.
     pub fn undecided(&mut self, reason: impl Into<Cow<'static, str>>) {
         *self.undecided.entry(reason.into()).or_default() += 1;
     }
 
-    /// So many obligations could not be decided.
+    /// Several obligations could not be decided.
     pub fn undecided_many(&mut self, reason: impl Into<Cow<'static, str>>, count: u64) {
         if count > 0 {
             *self.undecided.entry(reason.into()).or_default() += count;
         }
     }
 
-    /// A declaration is not looked at, since the rule has too many of them.
+    /// A declaration was not examined, because the rule has too many of them.
     pub fn crowded(&mut self) {
-        self.undecided("declarations of resources that have more versions than one run looks at");
+        self.undecided("declarations of resources with more versions than one run looks at");
         self.open.get_or_insert_with(|| CROWDED.to_owned());
     }
 
-    /// Whether one more of a kind would be listed. If not, it is counted, and need not be made.
+    /// Whether one more finding of a kind would be listed. If not, it is counted and need not be built.
     pub fn lists(&mut self, kind: Kind) -> bool {
         let stated = self.stated.entry(kind).or_default();
         let is_listed = *stated < LISTED;
@@ -131,13 +131,13 @@ impl<'e> Ruling<'e> {
         is_listed
     }
 
-    /// Counts findings that the rule found and does not list.
+    /// Counts findings that the rule does not list.
     pub fn unlisted(&mut self, count: u64) {
         self.undecided_many(UNLISTED, count);
     }
 
-    /// Whether more violations were stated than are listed. A rule that holds each of many streams against each of many changes then
-    /// stops: the verdict is known, and what it left out it counts as undecided.
+    /// Whether more violations were stated than are listed. A rule that compares many streams with many changes then stops:
+    /// the verdict is known, and the rest counts as undecided.
     pub fn is_full(&self) -> bool {
         self.stated.get(&Kind::Violation).is_some_and(|stated| *stated >= LISTED)
     }
@@ -147,7 +147,7 @@ impl<'e> Ruling<'e> {
         self.state(draft, None);
     }
 
-    /// States a finding that shows a fault: those of one fault explain each other.
+    /// States a finding with its root cause. Findings of one root cause explain each other.
     pub fn found_of(&mut self, draft: Draft, fault: u32) {
         self.state(draft, Some(fault));
     }
@@ -198,8 +198,8 @@ impl<'e> Ruling<'e> {
     }
 }
 
-/// The identifier of a finding: a 64-bit FNV-1a hash of the rule and what its first certificate is about. Places in files take
-/// no part, so recording the same history again gives the same identifier.
+/// The identifier of a finding: a 64-bit FNV-1a hash of the rule and its first certificate. Positions in files do not count,
+/// so another recording of the same history yields the same identifier.
 pub fn identify(evidence: &Evidence<'_>, finding: &Finding) -> String {
     let history = evidence.history;
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,4 +1,6 @@
-//! What the members' logs prove by themselves, and against what clients were told.
+//! Input: the members' logs and the answers to clients. Output: findings for logs that contradict each other, and for
+//! acknowledged writes that the committed log lacks or did not apply. Trap: a log proves an absence only if it is complete
+//! beyond the write, which a later entry or the end of a report shows.
 
 use super::{Recorded, one_fault};
 use crate::check::{Draft, Fact, Kind, Ruling};
@@ -8,7 +10,7 @@ use crate::ingest::Format;
 use crate::ingest::etcd::layout;
 use crate::order::etcd::{Change, Class, Contradiction, Logged, log, timeline};
 
-/// A revision that the committed log and clients have with different contents.
+/// A revision with different contents in the committed log and for clients.
 pub(super) struct Departure {
     revision: i64,
     entry: Logged,
@@ -16,20 +18,20 @@ pub(super) struct Departure {
     kind: Departed,
 }
 
-/// How they differ.
+/// The kind of difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Departed {
-    /// An acknowledged write is nowhere in the log.
+    /// No member's log has an acknowledged write.
     Unlogged,
-    /// The log goes on, an entry later, as clients were told.
+    /// The log continues, one entry later, with what clients were shown.
     Unapplied,
-    /// In another way.
+    /// Any other difference.
     Otherwise,
 }
 
 impl Recorded<'_> {
-    /// The first revision at which the committed log and what clients were told part, where they agree before it and clients agree
-    /// with each other. What attaches a key to another lease is no other content.
+    /// The first revision at which the committed log and the clients' answers differ, if they agree before it and clients
+    /// agree with each other. Another lease of a key is no other content.
     pub(super) fn departure(&self) -> Option<Departure> {
         let (timeline, log) = (&self.analysis.timeline, &self.analysis.log);
         let [Contradiction::LogDiffers { revision: number, entry, .. }] = timeline.contradictions[..] else {
@@ -59,7 +61,7 @@ impl Recorded<'_> {
         differs.then_some(Departure { revision: number, entry, fault, kind })
     }
 
-    /// Whether the logs are of a report, which is written when its clients are done.
+    /// Whether the logs belong to a report, which is written after its clients have finished.
     fn is_of_report(&self) -> bool {
         let first = self.analysis.log.entries.first().and_then(|logged| self.logged(*logged));
         let path =
@@ -71,7 +73,7 @@ impl Recorded<'_> {
         self.analysis.log.entry(self.recording, logged)
     }
 
-    /// Cites an entry with its place.
+    /// An entry with its place, as a fact.
     fn committed(&self, logged: Logged) -> Fact {
         let name = &self.recording.members[logged.member as usize].name;
         let says = self.logged(logged).map_or_else(String::new, |entry| self.entry_words(name, entry));
@@ -87,7 +89,7 @@ impl Recorded<'_> {
     }
 }
 
-/// Acknowledged writes that the logs lack, and committed ones that were not applied: `lost-write`.
+/// Acknowledged writes that the logs lack, and committed entries that were not applied: `lost-write`.
 pub(super) fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     match r.departure() {
         Some(departure) if departure.kind != Departed::Otherwise => parted(r, &departure, ruling),
@@ -96,15 +98,17 @@ pub(super) fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Logs that differ from each other, or otherwise from what clients were told: `split-timeline`.
+/// Logs that contradict each other, or otherwise contradict the clients' answers: `split-timeline`.
 pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    let reason = "What a majority has committed at an index stays there, and every member has the same.";
-    let anew = "logs of another cluster, or of one that was restored from a backup, or started anew with --force-new-cluster, in between";
+    let reason = "An entry that a majority has committed at an index stays there, and every member has the same entry.";
+    let anew = "logs of another cluster, or of a cluster that was restored from a backup or restarted with \
+               --force-new-cluster in between";
     let mut found = |index: u64, facts: Vec<Fact>, summary: String| {
         let client = facts[0].incarnation;
         let draft = r.draft(Kind::Violation, client, Symbol::NONE, format!("index {index}"), summary, facts, reason);
         let consequence =
-            "members apply different histories, and clients see the one of the member that they ask".to_owned();
+            "members apply different histories, and each client sees the history of the member that answers it"
+                .to_owned();
         ruling.found(Draft { refuted_by: anew.to_owned(), consequence, ..draft });
     };
     for split in &r.analysis.log.splits {
@@ -140,17 +144,21 @@ fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
     let (summary, reason) = match departure.kind {
         Departed::Unlogged => (
             format!("The write of {} that was acknowledged at revision {number} is in no member's log.", r.text(key)),
-            "A write is acknowledged once a majority has it in its logs; the committed log goes on with another entry at its place.",
+            "A write is acknowledged once a majority has it in its logs, but the committed log has another entry at \
+            its place.",
         ),
         Departed::Unapplied => (
             format!(
-                "What the log has committed for revision {number} was not applied: clients were shown what stands behind it."
+                "The entry that the log has committed for revision {number} was not applied: clients were shown the \
+                entry after it."
             ),
             "Every member applies every committed entry, in the order of the log.",
         ),
         Departed::Otherwise => (
-            format!("Revision {number} has two contents: that of the members' log, and that which clients were shown."),
-            "Every member applies the committed entries in the order of the log: each revision is what the log makes of it.",
+            format!(
+                "Revision {number} has one content in the members' log, and another one in the answers to clients."
+            ),
+            "Every member applies the committed entries in the order of the log, so the log determines each revision.",
         ),
     };
     let client = facts[0].incarnation;
@@ -159,8 +167,9 @@ fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
     ruling.found_of(draft, departure.fault);
 }
 
-/// Writes that were acknowledged behind the end of logs that no majority does without: the write is lost, or somebody copied them before.
-/// A report takes them when its clients are done; and what was sent behind the answer and stands in a log shows that it goes far enough.
+/// Writes that were acknowledged after the end of logs that every majority needs. Either the write is lost, or the logs were
+/// copied before it. A report copies the logs after its clients have finished, and an entry for a request sent after the
+/// answer shows that the log extends beyond the write.
 fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let (analysis, recording) = (r.analysis, r.recording);
     let (log, last) = (&analysis.log, analysis.log.last());
@@ -191,25 +200,26 @@ fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         format!("The write of {} that was acknowledged at revision {number} is in no member's log{more}.", r.text(key));
     let promise = "A write is acknowledged once a majority has it in its logs";
     let (kind, reason, refuted) = if later.is_some() {
-        let reason = format!("{promise}; what was sent behind the answer is there, and it is not.");
-        (Kind::Violation, reason, "a record of this report that is not what was sent or answered")
+        let reason = format!("{promise}. The log has a request that was sent after the answer, but not this write.");
+        (Kind::Violation, reason, "a record of this report that differs from what was sent or answered")
     } else if log.whole && r.is_of_report() {
         let reason = format!(
-            "{promise}; no majority does without these members, whose logs end with revision {last}, and a report takes them at its end."
+            "{promise}. Every majority includes one of these members. Their logs end with revision {last}, and a \
+            report copies them at its end."
         );
         (Kind::Violation, reason, "logs that were copied before this answer")
     } else {
         let reason = format!(
-            "{promise}; no majority does without these members. Not proved: nothing shows that their logs, which end with revision {last}, \
-             were copied whole behind the answer"
+            "{promise}. Every majority includes one of these members. Not proved: nothing shows that their logs, \
+            which end with revision {last}, were copied whole after the answer"
         );
-        (Kind::Suspect, reason, "whole copies of the members' write-ahead logs that were made behind this answer")
+        (Kind::Suspect, reason, "whole copies of the members' write-ahead logs from after this answer")
     };
     let draft = r.draft(kind, r.client_of(first), key, "unlogged".to_owned(), summary, facts, reason);
     ruling.found(Draft { refuted_by: refuted.to_owned(), ..draft });
 }
 
-/// A grant of a lease that was sent behind the answer to a write, and its entry. Only one client asked for that lease.
+/// A lease grant that was sent after the answer to a write, and its log entry. Only one client asked for that lease.
 fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     let returned = r.operation(write).returned;
     let grant = |request: &Request| match *request {
@@ -219,7 +229,7 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     let granted: Vec<(i64, Logged)> =
         r.analysis.log.entries.iter().filter_map(|entry| Some((grant(&r.logged(*entry)?.request)?, *entry))).collect();
     let operations = || (0..).zip(&r.recording.operations);
-    // A grant without an id may have got any id from the server, this one too.
+    // The server may have given any id to a grant without one, this id too.
     let is_unnamed = |request: &Request| matches!(request, Request::LeaseGrant { lease: 0, .. });
     if granted.is_empty() || !returned.is_known() || operations().any(|(_, o)| is_unnamed(&o.request)) {
         return None;
@@ -231,7 +241,7 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     })
 }
 
-/// Acknowledged transactions of which the log has no entry, although they changed nothing: `linearizability`.
+/// Acknowledged transactions that changed nothing and have no entry in the log: `linearizability`.
 pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     for &at in &r.analysis.unlogged {
         let operation = r.operation(at);
@@ -241,10 +251,10 @@ pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let steps = [r.analysis.log.step(number), r.analysis.log.step(number + 1)];
         facts.extend(steps.into_iter().flatten().map(|step| r.committed(step.entry)));
         let summary = format!(
-            "A request was answered as having changed nothing at revision {number}, and the members' log has no such entry."
+            "A request was answered at revision {number} without a change, and the members' log has no such entry."
         );
-        let reason = "What may write is answered once its entry in the log was applied. All entries between these two revisions are known, and \
-                      none of them is this request.";
+        let reason = "A request that may write is answered after its log entry was applied. All entries between these \
+                     two revisions are known, and none of them is this request.";
         let (client, cause) = (r.client_of(at), "unlogged".to_owned());
         ruling.found(r.draft(Kind::Violation, client, Symbol::NONE, cause, summary, facts, reason));
     }

@@ -1,4 +1,4 @@
-//! What members' logs prove, and what they leave open.
+//! Tests of what the members' logs prove and leave open.
 
 use super::tests::{CLIENT, acknowledged, judged, log, log_of, members, operation, watch};
 use crate::ingest::etcd::fixture::{Message, delete, put};
@@ -18,7 +18,7 @@ fn puts(texts: &[&str]) -> Vec<Message> {
     texts.iter().map(|text| put("a", text.as_bytes())).collect()
 }
 
-/// Acknowledged puts of these texts, the first at revision 2 sent at 10, each 20 behind the one before.
+/// Acknowledged puts of these texts. The first is at revision 2, sent at 10; each later one follows 20 after.
 fn told(texts: &[&str]) -> String {
     (0..).zip(texts).map(|(n, text)| acknowledged(10 + 20 * n, text, 2 + n)).collect()
 }
@@ -38,13 +38,13 @@ const THREE: [u64; 3] = [1, 2, 3];
 fn an_acknowledged_write_that_the_committed_log_goes_on_without_is_lost() {
     let client = || told(&["1", "2", "3"]);
     let one = |texts: &[&str], committed| log_of(1, &THREE, &puts(texts), committed);
-    // One log is enough where it goes on.
+    // One log is enough if it continues.
     assert_eq!(said(client(), &[(wal(1), one(&["1", "3"], 2))]), "violated: violation lost-write");
     assert_eq!(said(client(), &[(wal(1), one(&["1", "other", "3"], 3))]), "violated: violation lost-write");
     assert_eq!(said(client(), &[(wal(1), one(&["1", "2", "3"], 3))]), "holds: ");
-    // What was only written may have been replaced; so says the member that has it.
+    // A written but uncommitted entry may be replaced; only its member has it.
     assert_eq!(said(client(), &[(wal(1), one(&["1", "3"], 1))]), "unknown: ");
-    // A log that agrees with nothing may be that of another cluster.
+    // A log that agrees with nothing may belong to another cluster.
     assert_eq!(said(client(), &[(wal(1), one(&["5", "6", "7"], 3))]), "unknown: ");
 }
 
@@ -52,22 +52,22 @@ fn an_acknowledged_write_that_the_committed_log_goes_on_without_is_lost() {
 fn an_acknowledged_write_behind_the_end_of_logs_is_missing_where_a_majority_cannot_do_without_them() {
     let client = || told(&["1", "2", "3"]);
     let of = |node: u64| (wal(node), log_of(node, &THREE, &puts(&["1", "2"]), 2));
-    // One or none of three may have been behind.
+    // One or none of three members may have been behind.
     assert_eq!(said(client(), &[of(1)]), "holds: ");
     assert_eq!(said(client(), &[of(1), of(2)]), "violated: violation lost-write");
     assert_eq!(said(client(), &[of(1), of(2), of(3)]), "violated: violation lost-write");
     assert_eq!(said(client(), &[(wal(1), log_of(1, &[1], &puts(&["1", "2"]), 2))]), "violated: violation lost-write");
     assert_eq!(said(client(), &[(wal(1), log_of(1, &[1], &puts(&["1", "2", "3"]), 2))]), "holds: ");
-    // Two that vote and a learner: the learner may be behind, and one of two may not.
+    // Two voters and a learner: the learner may be behind, but not one of the two voters.
     let learner = |segment: crate::ingest::etcd::fixture::Segment| segment.membership(5, 3, 3).commit(5).bytes;
     let two = |node| (wal(node), learner(members(node, &[1, 2], &puts(&["1", "2"]))));
     assert_eq!(said(client(), &[two(3)]), "holds: ");
     assert_eq!(said(client(), &[two(2)]), "violated: violation lost-write");
-    // A log of which the end was cut off may have had it.
+    // A log with a cut end may have had the entry.
     let (name, mut cut) = (wal(1), log_of(1, &[1], &puts(&["1", "2"]), 2));
     cut.truncate(cut.len() - 3);
     assert_eq!(said(client(), &[(name, cut)]), "unknown: suspect lost-write");
-    // What was sent behind the answer is in the log.
+    // The log has a request that was sent after the answer.
     let grant = |lease: i64, call: i64| {
         let input = json!({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": lease}});
         operation(call, &input, &json!({"LeaseGrant": {"LeaseID": lease}, "Revision": 4}), call + 1)
@@ -86,7 +86,7 @@ fn members_commit_one_entry_at_an_index() {
     let whole = |node| of(node, &["1", "2", "3"], 3);
     assert_eq!(said(client(), &[whole(1), of(2, &["1", "2", "other"], 3)]), "violated: violation split-timeline");
     assert_eq!(said(client(), &[whole(1), of(2, &["1", "other", "3"], 3)]), "violated: violation split-timeline");
-    // What only one of them knows to be committed, the other one may have to replace.
+    // An entry that only one member knows as committed may have to be replaced on the other.
     assert_eq!(said(client(), &[whole(1), of(2, &["1", "2", "other"], 2)]), "holds: ");
     assert_eq!(said(client(), &[whole(1), of(2, &["1", "2"], 2)]), "holds: ");
     // Another term with the same request.
@@ -106,7 +106,7 @@ fn members_commit_one_entry_at_an_index() {
 
 #[test]
 fn a_committed_entry_that_was_not_applied_is_lost() {
-    // The client was told of the others at a revision less.
+    // Clients were shown the other entries, one revision lower.
     let all = |committed| (wal(1), log_of(1, &[1], &puts(&["1", "unapplied", "2", "3"]), committed));
     assert_eq!(said(told(&["1", "2", "3"]), &[all(4)]), "violated: violation lost-write");
     assert_eq!(said(told(&["1", "2", "3"]), &[all(1)]), "unknown: ");
@@ -129,7 +129,7 @@ fn what_was_acknowledged_without_a_change_has_an_entry_at_its_revision() {
     assert_eq!(said(client(), &[with(1)]), "holds: ");
     assert_eq!(said(client(), &[with(0)]), "violated: violation linearizability");
     assert_eq!(said(client(), &[of(&puts(&["1", "2"]))]), "violated: violation linearizability");
-    // Behind the last revision the log may have been copied before.
+    // The log may have been copied before entries after its last revision.
     assert_eq!(said(told(&["1"]) + &nothing(20, 2), &[of(&puts(&["1"]))]), "holds: ");
     // Each needs an entry of its own.
     let twice = acknowledged(10, "1", 2) + &nothing(20, 2) + &nothing(24, 2) + &acknowledged(30, "2", 3);
@@ -209,10 +209,10 @@ fn logs_of_which_a_majority_can_do_without_leave_open_what_was_compacted() {
     assert_eq!(said(&[of(1, &THREE)]), "unknown: suspect false-compaction");
     assert_eq!(said(&[of(1, &THREE), of(2, &THREE)]), "violated: violation false-compaction");
     assert_eq!(said(&[of(1, &[1])]), "violated: violation false-compaction");
-    // Nobody knows who votes.
+    // The voters are unknown.
     let unnamed = [(wal(1), log_of(1, &[], &puts(&["1", "2", "3"]), 3))];
     assert_eq!(said(&unnamed), "unknown: suspect false-compaction");
-    // A log of which the end was cut off may lack it.
+    // A log with a cut end may lack it.
     let (name, mut cut) = of(1, &[1]);
     cut.truncate(cut.len() - 3);
     assert_eq!(said(&[(name, cut)]), "unknown: suspect false-compaction");

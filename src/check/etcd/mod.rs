@@ -1,4 +1,5 @@
-//! What rules find in the history of an etcd cluster: contradictions of [`crate::order::etcd`], named and cited.
+//! Predicates over recordings of etcd clusters: the contradictions that [`crate::order::etcd`] found, as findings with
+//! citations.
 
 mod coherence;
 mod logs;
@@ -22,30 +23,30 @@ use crate::order::etcd::{Analysis, Change, Logged, Version, Witness, Writer};
 /// The recording of an etcd cluster with what follows from it.
 #[derive(Clone, Copy)]
 pub struct Recorded<'e> {
-    /// The recording under its names.
+    /// The history's names for the recording.
     pub cluster: &'e Cluster,
     /// The recording.
     pub recording: &'e Recording,
-    /// What follows.
+    /// The derived order and its contradictions.
     pub analysis: &'e Analysis,
-    /// Whether something of it could not be used.
+    /// Whether some records could not be used.
     pub damaged: bool,
-    /// Whether to keep also proofs that are as long as the evidence.
+    /// Whether to keep proofs that are as long as the evidence.
     pub proofs: bool,
 }
 
-/// What findings of one fault have in common.
+/// The fold cause of findings with one root cause.
 fn one_fault(fault: u32) -> String {
     format!("fault {fault}")
 }
 
-/// A revision as reports have it.
+/// A revision in the form of findings; negative numbers become none.
 pub fn revision(number: i64) -> Revision {
     Revision::new(u128::try_from(number).unwrap_or(0))
 }
 
 impl<'e> Recorded<'e> {
-    /// Of a history, where it is one.
+    /// The recording of a history, if it has one.
     pub fn of(evidence: &Evidence<'e>) -> Option<Recorded<'e>> {
         let cluster = evidence.history.cluster()?;
         let analysis = evidence.order.etcd.as_deref()?;
@@ -54,7 +55,7 @@ impl<'e> Recorded<'e> {
         Some(Recorded { cluster, recording: &cluster.recording, analysis, damaged, proofs })
     }
 
-    /// States what an operation met; where the store had gone back by then, it may have forgotten it.
+    /// States a finding about an operation's state. If the store had gone back by then, that root cause explains the finding.
     fn forgotten(&self, draft: Draft, at: u32, ruling: &mut Ruling<'_>) {
         let operation = self.operation(at);
         match self.analysis.root_causes.moved_before(operation.revision, operation.returned) {
@@ -72,7 +73,7 @@ impl<'e> Recorded<'e> {
         self.cluster.incarnation(self.operation(at).client)
     }
 
-    /// Counts the operations that a rule looks at.
+    /// Counts the operations that a rule examines.
     fn look_at(&self, ruling: &mut Ruling<'_>, counts: impl Fn(u32) -> bool) {
         let mut first = 0;
         for run in self.recording.operations.chunk_by(|a, b| a.client == b.client) {
@@ -105,7 +106,7 @@ impl<'e> Recorded<'e> {
         }
     }
 
-    /// Cites an operation by its answer.
+    /// An operation's answer as a fact.
     pub fn answered(&self, at: u32, says: impl Into<String>) -> Fact {
         let operation = self.operation(at);
         let time = if operation.returned.is_known() { operation.returned } else { operation.call };
@@ -116,21 +117,21 @@ impl<'e> Recorded<'e> {
         }
     }
 
-    /// Cites an operation by its request.
+    /// An operation's request as a fact.
     pub fn sent(&self, at: u32, says: impl Into<String>) -> Fact {
         Fact { time: self.operation(at).call, ..self.answered(at, says) }
     }
 
-    /// When an event was delivered.
+    /// The time at which an event was delivered.
     pub fn time_of(&self, watch: u32, e: u32) -> Time {
         let responses = self.recording.watches[watch as usize].responses.of(&self.recording.responses);
-        // Responses stand in the order of their events.
+        // Responses are in the order of their events.
         let at = responses.partition_point(|response| response.events.start + response.events.len <= e);
         let holds = |r: &&Response| r.events.start <= e;
         responses.get(at).filter(holds).map_or(Time::UNKNOWN, |response| response.time)
     }
 
-    /// Cites an event.
+    /// An event as a fact.
     pub fn event(&self, watch: u32, e: u32, says: impl Into<String>) -> Fact {
         let event = &self.recording.events[e as usize];
         let w = &self.recording.watches[watch as usize];
@@ -139,7 +140,7 @@ impl<'e> Recorded<'e> {
         Fact { incarnation: self.watcher(watch), ..self.fact(position, event.revision, event.key, time, says.into()) }
     }
 
-    /// Cites a response of a watch.
+    /// A response of a watch as a fact.
     pub fn response(&self, watch: u32, n: u32, says: impl Into<String>) -> Fact {
         let response = &self.recording.responses[n as usize];
         let position = Position {
@@ -151,7 +152,7 @@ impl<'e> Recorded<'e> {
         Fact { incarnation: self.watcher(watch), ..fact }
     }
 
-    /// Cites the request of a watch.
+    /// The request of a watch as a fact.
     pub fn watch(&self, watch: u32) -> Fact {
         let w = &self.recording.watches[watch as usize];
         let what = match (w.prefix, self.text(w.key)) {
@@ -166,7 +167,7 @@ impl<'e> Recorded<'e> {
         Fact { incarnation: self.watcher(watch), ..self.fact(w.position, number, Symbol::NONE, Time::UNKNOWN, says) }
     }
 
-    /// Cites an entry of a log.
+    /// An entry of a log as a fact.
     pub fn entry(&self, logged: Logged, says: impl Into<String>) -> Fact {
         let member = &self.recording.members[logged.member as usize];
         let position = member
@@ -177,7 +178,7 @@ impl<'e> Recorded<'e> {
         self.fact(position, 0, Symbol::NONE, Time::UNKNOWN, says.into())
     }
 
-    /// Cites who shows something about a key.
+    /// A witness of a key as a fact.
     pub fn witness(&self, witness: Witness, key: Symbol, says: impl Into<String>) -> Fact {
         let fact = match witness {
             Witness::Write(at) => self.answered(at, says),
@@ -194,16 +195,16 @@ impl<'e> Recorded<'e> {
         Fact { key: self.cluster.key(key), ..fact }
     }
 
-    /// Cites a version of T by whom it is known from.
+    /// A version of the revision order as a fact, with its witness.
     pub fn version(&self, at: u32) -> Fact {
         let version = &self.analysis.timeline.versions[at as usize];
         let done = self.change(version.change);
         let says = match version.shown_by {
             Witness::Write(_) => format!("{done}; acknowledged at revision {}", version.revision),
-            Witness::Event(..) => format!("was delivered that revision {} {done}", version.revision),
-            Witness::Pair(..) => format!("found that revision {} {done}", version.revision),
+            Witness::Event(..) => format!("received that revision {} {done}", version.revision),
+            Witness::Pair(..) => format!("read that revision {} {done}", version.revision),
             Witness::Log(_) => format!("the members' log has at revision {}: {done}", version.revision),
-            Witness::Supposed(_) => format!("nobody showed revision {}; it seems that it {done}", version.revision),
+            Witness::Supposed(_) => format!("no record shows revision {}; presumably it {done}", version.revision),
             Witness::Store(..) => format!("a member's store has at revision {}: {done}", version.revision),
         };
         let fact = self.witness(version.shown_by, version.change.key, says);
@@ -220,7 +221,7 @@ impl<'e> Recorded<'e> {
         self.recording.texts.get(symbol)
     }
 
-    /// A value as people read it.
+    /// A value in words.
     pub fn value(&self, value: ValueId) -> String {
         self.recording.value_words(value)
     }
@@ -259,7 +260,7 @@ impl<'e> Recorded<'e> {
             summary,
             facts,
             reason: reason.into(),
-            refuted_by: "a record of this report that is not what was sent or answered".to_owned(),
+            refuted_by: "a record of this report that differs from what was sent or answered".to_owned(),
             consequence: String::new(),
         }
     }

@@ -1,4 +1,6 @@
-//! `linearizability` of what was recorded of etcd: every answer fits one order, and every revision has a maker.
+//! `linearizability` of a recording of etcd. Input: the analysis. Output: findings for answers that do not fit the revision
+//! order and for revisions without a request that made them; a certificate if nothing is wrong or open. Trap: a mismatch that
+//! rests only on a log entry which may belong to another history leaves the rule open and is no finding.
 
 use super::coherence::{incoherent, incoherent_reason};
 use super::{Recorded, logs, one_fault};
@@ -10,7 +12,7 @@ use crate::order::etcd::{
     WatchViolation, Witness,
 };
 
-/// Facts of candidates that a finding shows; how many more there are it says.
+/// The most candidates that a finding shows. It states the number of the others.
 const CANDIDATES: usize = 16;
 
 /// Decides a recording.
@@ -35,23 +37,24 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let facts: Vec<Fact> = facts.into_iter().map(|(fact, _)| fact).collect();
         if guessed {
             let summary = summary.trim_end_matches('.');
-            leave_open(format!("what only the members' log shows does not fit an answer: {summary}"));
+            leave_open(format!("a version that only the members' log shows does not fit an answer: {summary}"));
             continue;
         }
         let reason = match *mismatch {
             Mismatch::Miscounted { version, .. } if r.version_at(version).version == 0 => {
-                "A revision changes a key once at most, and there were not more revisions that may have changed this one."
+                "A revision changes a key at most once, and fewer revisions than that may have changed this key."
             }
-            Mismatch::Misshapen { .. } => "A transaction answers each step of the way that it took with one result.",
-            Mismatch::Torn { .. } => "The conditions of a transaction and its steps are of one state.",
+            Mismatch::Misshapen { .. } => "A transaction answers each step of the branch that it took with one result.",
+            Mismatch::Torn { .. } => "The conditions and the steps of a transaction read one state.",
             Mismatch::Founding { .. } => "The first write of a store makes revision 2.",
             Mismatch::Incoherent { how, sure, .. } => incoherent_reason(how, sure),
             Mismatch::Contested { .. } => {
-                "Answers and events of one state are of one store: what one of them shows of it, none of the others denies."
+                "Answers and events at one revision come from one state, so none of them contradicts another."
             }
-            Mismatch::Recounted { .. } => "How often a key had changed by a revision is one number.",
+            Mismatch::Recounted { .. } => "A key has one version number at a revision.",
             _ => {
-                "Answers carry the revision of the state that they are of; this state is known, and has something else."
+                "An answer carries the revision of its state. This state is completely known, and it differs from the \
+                answer."
             }
         };
         let incarnation = r.client_of(operation);
@@ -67,14 +70,14 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             analysis.timeline.at(key, r.operation(at).revision).map(|version| analysis.timeline.index(version));
         let mut facts: Vec<Fact> = version.map(|version| r.version(version)).into_iter().collect();
         facts.push(r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision)));
-        let summary = format!("A lease was revoked, and {}, which was attached to it, stayed.", r.text(key));
+        let summary = format!("A lease was revoked, but {}, which was attached to it, remained.", r.text(key));
         let reason = "Revoking a lease removes the keys that are attached to it, in the same revision.";
         let incarnation = r.client_of(at);
         let draft = r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason);
         r.forgotten(draft, at, ruling);
     }
     if !analysis.settled {
-        leave_open("nobody knows which of several ends of leases removed which keys".to_owned());
+        leave_open("the evidence does not show which of several lease ends removed which keys".to_owned());
     }
     for misuse in &analysis.misuses {
         leases(r, misuse, ruling, &mut leave_open);
@@ -88,35 +91,37 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
     let (logs, clients): (Vec<&Contradiction>, Vec<_>) =
         analysis.timeline.contradictions.iter().partition(|c| matches!(c, Contradiction::LogDiffers { .. }));
-    // What was committed and what clients were shown are one course, or a member did not apply what it had committed.
+    // The committed entries and the clients' answers either differ as a finding reports, or the log may belong to another
+    // history.
     if let Some(Contradiction::LogDiffers { revision, .. }) = logs.first() {
         leave_open(match r.departure() {
-            Some(_) => "the members' log and clients differ: the findings of other rules say where".to_owned(),
+            Some(_) => "the members' log and clients differ: findings of other rules name the revision".to_owned(),
             None => format!(
-                "the members' log has another change at revision {revision} than clients were shown or asked for: a committed request was \
-                 not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log is of another course"
+                "the members' log has another change at revision {revision} than clients were shown or asked for: a \
+                committed request was not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log \
+                belongs to another history"
             ),
         });
     }
     if !clients.is_empty() || !analysis.backward.is_empty() {
-        leave_open("answers contradict each other: the findings of other rules say which".to_owned());
+        leave_open("answers contradict each other: the findings of other rules name them".to_owned());
     }
     if let Some(number) = analysis.attribution.open {
         leave_open(match analysis.reconstruction {
             Some(SearchOutcome::Nothing { at }) => unexplained(r, at, ruling),
             Some(SearchOutcome::Spent) => {
                 format!(
-                    "nothing shows all that revision {number} changed, and the search for who made it spent its budget"
+                    "nothing shows every change of revision {number}, and the search for its writer exhausted its budget"
                 )
             }
-            _ => format!("nothing shows all that revision {number} changed, nor who made it"),
+            _ => format!("nothing shows every change of revision {number}, nor its writer"),
         });
     }
     if analysis.answers.open > 0 {
-        leave_open(format!("{} answers are of states that are not known completely", analysis.answers.open));
+        leave_open(format!("{} answers are of states that are not completely known", analysis.answers.open));
     }
     if let Some(at) = analysis.attribution.undecided.first() {
-        leave_open(format!("the answer to `{}` does not say what it changed", r.asked(*at)));
+        leave_open(format!("the answer to `{}` does not show its changes", r.asked(*at)));
     }
     ruling.open = open;
     if r.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
@@ -124,10 +129,10 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// The order of a report in which nothing is wrong or open.
+/// The linearization of a report without findings and open questions.
 fn proof(r: &Recorded<'_>) -> Option<Proof> {
     let analysis = r.analysis;
-    // Old servers told progress just below the first revision asked for, which hides nothing.
+    // Old servers report progress just below the requested revision, which hides no event.
     let hides = |flaw: &WatchViolation| !matches!(flaw, WatchViolation::EarlyProgress { .. });
     if analysis.streams.flaws.iter().any(|(_, flaw)| hides(flaw)) || !analysis.placing.repeated.is_empty() {
         return None;
@@ -138,17 +143,17 @@ fn proof(r: &Recorded<'_>) -> Option<Proof> {
     Some(Proof::Etcd { order: steps, removed })
 }
 
-/// A lease that was used before its grant or behind its end.
+/// A lease that was used before its grant or after its end.
 fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open: &mut impl FnMut(String)) {
     let Some(used) = misuse.used else {
-        return leave_open("a lease that seems to have ended on its own had ended before".to_owned());
+        return leave_open("a lease that seems to have expired had already ended before".to_owned());
     };
     let asked = r.asked(used);
     let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
         let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
-        let state = if is_grant { "been alive still" } else { "ended by then" };
+        let state = if is_grant { "still been alive" } else { "ended by then" };
         let why = match r.analysis.lives.has_unnumbered() {
-            true => ", unless it is the one of a grant whose number nobody recorded",
+            true => ", unless it belongs to a grant without a recorded id",
             false => "",
         };
         leave_open(format!("`{asked}` was answered although the lease seems to have {state}{why}"));
@@ -159,12 +164,13 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
     let (summary, reason) = match is_grant {
         true => (
-            format!("A lease was granted that was alive: {asked}."),
-            "A lease that is alive is not granted: had it ended before, the key that is attached to it would have gone.",
+            format!("A lease was granted although it was alive: {asked}."),
+            "A lease that is alive is not granted. If it had ended before, the key that is attached to it would have \
+            been removed.",
         ),
         false => (
-            format!("A request was answered as if a lease were alive that was not: {asked}."),
-            "A lease is alive from its grant to its end; what names another one is refused.",
+            format!("A request was answered although its lease was not alive: {asked}."),
+            "A lease is alive from its grant to its end, and requests with any other lease are refused.",
         ),
     };
     let incarnation = r.client_of(used);
@@ -172,7 +178,7 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     r.forgotten(draft, used, ruling);
 }
 
-/// A fact, and the evidence behind a version that it cites.
+/// A fact, and the witness of the version that it cites.
 type Cited = (Fact, Option<Witness>);
 
 fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, String) {
@@ -201,13 +207,14 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
         }
         Mismatch::Missing { operation, version: at, at: number } => {
             let key = r.version_at(at).change.key;
-            let summary = format!("An answer of revision {number} lacks {}, which was there.", r.text(key));
+            let summary = format!("An answer of revision {number} lacks {}, which existed.", r.text(key));
             let says = format!("answered at revision {} without {}", r.operation(operation).revision, r.text(key));
             (operation, key, vec![version(at), answer(operation, says)], summary)
         }
         Mismatch::Unborn { operation, pair, at: number } => {
             let (key, fact) = found(operation, pair);
-            let summary = format!("An answer of revision {number} shows {} as it never was by then.", r.text(key));
+            let summary =
+                format!("An answer of revision {number} shows {} with a value that it never had by then.", r.text(key));
             let mut facts = vec![fact];
             facts.extend(r.analysis.timeline.at(key, number).map(|known| version(r.analysis.timeline.index(known))));
             (operation, key, facts, summary)
@@ -216,11 +223,11 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let (key, fact) = found(operation, pair);
             let known = r.version_at(at);
             let had = match known.version {
-                0 => format!("it can have had at most {}", known.most),
-                version => format!("it had {version}"),
+                0 => format!("it had changed at most {}", known.most),
+                version => format!("it had changed {version}"),
             };
             let summary = format!(
-                "An answer says that {} had changed {} times in its life; {had} times.",
+                "An answer says that {} had changed {} times since its creation, but {had} times.",
                 r.text(key),
                 r.recording.pairs[pair as usize].version,
             );
@@ -232,12 +239,12 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
                 operation,
                 key,
                 vec![fact],
-                format!("An answer has {}, which was not asked for, or has it twice.", r.text(key)),
+                format!("An answer has {}, which its request does not name, or has it twice.", r.text(key)),
             )
         }
         Mismatch::WrongCount { operation, count, expected, at } => {
-            let summary = format!("An answer of revision {at} counts {count} keys; there were {expected}.");
-            (operation, Symbol::NONE, vec![answer(operation, format!("was told that there are {count}"))], summary)
+            let summary = format!("An answer of revision {at} counts {count} keys, but {expected} existed.");
+            (operation, Symbol::NONE, vec![answer(operation, format!("was answered a count of {count}"))], summary)
         }
         Mismatch::WrongBranch { operation, condition, version: at, at: number } => {
             let condition = &r.recording.requests.conditions[condition as usize];
@@ -248,7 +255,7 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
                 r.text(key)
             );
             let mut facts: Vec<Cited> = at.map(version).into_iter().collect();
-            let says = format!("was told at revision {} that this is {taken}", r.operation(operation).revision);
+            let says = format!("was answered at revision {} that this is {taken}", r.operation(operation).revision);
             facts.push(answer(operation, says));
             (operation, key, facts, summary)
         }
@@ -259,34 +266,37 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             (operation, key, facts, summary)
         }
         Mismatch::Baseless { operation } => {
-            let summary = "A transaction without conditions took the way of a false one.".to_owned();
+            let summary = "A transaction without conditions took the branch for a false condition.".to_owned();
             (
                 operation,
                 Symbol::NONE,
-                vec![answer(operation, "was told that a condition was false".to_owned())],
+                vec![answer(operation, "was answered that a condition was false".to_owned())],
                 summary,
             )
         }
         Mismatch::Mistaken { operation } => {
             let failure = r.operation(operation).failure;
-            let says = format!("the answer takes the way of {} conditions", if failure { "false" } else { "true" });
+            let says = format!("the answer took the branch for {} conditions", if failure { "false" } else { "true" });
             let summary =
-                "A step was answered as only another one is: a put that found keys, a read that removed some or found \
-                           more than it asked for, or a delete of one key that removed several."
+                "The answer to a step has the form of another kind of step: a put that found keys, a read that \
+                removed some or found more than it asked for, or a delete of one key that removed several."
                     .to_owned();
             (operation, Symbol::NONE, vec![answer(operation, says)], summary)
         }
         Mismatch::Misshapen { operation } => {
             let summary =
-                "The answer to a transaction has more or fewer results than the way that it took has steps.".to_owned();
+                "The answer to a transaction does not have one result for each step of the branch that it took."
+                    .to_owned();
             let results = r.operation(operation).results.len;
             (operation, Symbol::NONE, vec![answer(operation, format!("answered with {results} results"))], summary)
         }
         Mismatch::Torn { operation, condition } => {
             let key = r.recording.requests.conditions[condition as usize].keys.key;
             let taken = if r.operation(operation).failure { "false" } else { "true" };
-            let summary =
-                format!("An answer takes a condition on {} as {taken}, and its steps show the opposite.", r.text(key));
+            let summary = format!(
+                "An answer decides a condition on {} as {taken}, but its steps show the opposite.",
+                r.text(key)
+            );
             let number = r.operation(operation).revision;
             let says =
                 format!("answered at revision {number}: the condition was {taken}, and the steps show otherwise");
@@ -304,27 +314,27 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
         }
         Mismatch::Contested { operation, key, at, stay } => {
             let summary = format!(
-                "An answer of the state at revision {at} contradicts what another record shows of {} in it.",
+                "An answer of the state at revision {at} contradicts another record about {} in that state.",
                 r.text(key)
             );
-            let says = format!("answered at revision {}, otherwise", r.operation(operation).revision);
+            let says = format!("answered differently at revision {}", r.operation(operation).revision);
             (operation, key, vec![(r.stay(key, stay), None), answer(operation, says)], summary)
         }
         Mismatch::Recounted { operation, pair, other, before } => {
             let [now, then] = [pair, before].map(|at| &r.recording.pairs[at as usize]);
             let key = now.key;
             let summary = format!(
-                "Two answers differ about how often {} had changed by revision {}: {} and {} times.",
+                "Two answers differ about the number of changes of {} by revision {}: {} and {}.",
                 r.text(key),
                 now.revision,
                 then.version,
                 now.version
             );
-            let says = |version: i64| format!("was told that {} had changed {version} times", r.text(key));
+            let says = |version: i64| format!("was answered that {} had changed {version} times", r.text(key));
             (operation, key, vec![answer(other, says(then.version)), answer(operation, says(now.version))], summary)
         }
         Mismatch::Founding { operation } => {
-            let summary = "A write was acknowledged at revision 1, that of an empty store.".to_owned();
+            let summary = "A write was acknowledged at revision 1, which is the revision of an empty store.".to_owned();
             let sent = (r.sent(operation, r.asked(operation)), None);
             (operation, Symbol::NONE, vec![sent, (r.answered(operation, "acknowledged at revision 1"), None)], summary)
         }
@@ -336,13 +346,13 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
     }
 }
 
-/// The request that was certainly applied twice, where one was.
+/// The request that was certainly applied twice, if there is one.
 fn repeated(gap: &Unattributed) -> Option<u32> {
     let used = gap.candidates.iter().find(|(_, unfit)| matches!(unfit, Unfit::Used(_))).map(|(at, _)| *at);
     gap.repeats.or(used)
 }
 
-/// Revisions that nobody showed, and no choice of requests explains: the one for which none is left.
+/// Reports unattributed revisions that no choice of requests explains: the first one without a possible request.
 fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
     let analysis = r.analysis;
     let unknown = (0..r.recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Unknown);
@@ -352,8 +362,8 @@ fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
         more => format!("; {more} more of unknown outcome are not shown here"),
     };
     let said = format!(
-        "revision {at} was made by the server, or a client whose record is missing: no choice of recorded requests for the revisions \
-         that nobody showed fits what is known of them{more}"
+        "the server, or a client whose record is missing, made revision {at}: no choice of recorded requests for the \
+        revisions without a record fits the evidence{more}"
     );
     let Some((seen, proof)) = analysis.proofs.first(at) else { return said };
     let mut facts = vec![r.proof(proof)];
@@ -361,7 +371,7 @@ fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
     unknown.sort_by_key(|request| late(*request));
     for request in unknown.into_iter().take(CANDIDATES) {
         let late = late(request);
-        let why = if late { "sent after this revision had been seen" } else { "what it does there does not fit" };
+        let why = if late { "sent after this revision had been seen" } else { "its effect does not fit there" };
         facts.push(r.sent(request, format!("{}; not answered; {why}", r.asked(request))));
     }
     let incarnation = facts[0].incarnation;
@@ -371,7 +381,7 @@ fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
     said
 }
 
-/// A revision that nobody made.
+/// Reports a revision without a request that made it.
 fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
     let timeline = &r.analysis.timeline;
     let Some(revision) = timeline.revision(gap.revision) else { return };
@@ -379,10 +389,10 @@ fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, rulin
     let key = r.version_at(version).change.key;
     let puts = r.version_at(version).change.value.is_some();
     let mut facts = vec![r.version(version)];
-    // A connection that never came about may have been the second one.
+    // A dialing error may be that of a second attempt, after a first one that took effect.
     let never_sent = |at: &u32| r.text(r.operation(*at).error).to_ascii_lowercase().contains("dialing");
     let (kind, summary, reason) = if let Some(at) = gap.refused.filter(|at| puts && whole && !never_sent(at)) {
-        facts.push(r.answered(at, format!("{}; was told that it was refused", r.asked(at))));
+        facts.push(r.answered(at, format!("{}; was answered with a refusal", r.asked(at))));
         (
             Kind::Violation,
             format!("Revision {} has the effect of a request that was refused.", gap.revision),
@@ -393,7 +403,7 @@ fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, rulin
         (
             Kind::Violation,
             format!("Revision {} repeats a request that had made another one.", gap.revision),
-            "A request is applied once; nobody else wrote this, and every other revision has a request that made it."
+            "A request is applied once. No other client wrote this, and every other revision has a request that made it."
                 .to_owned(),
         )
     } else {
@@ -405,7 +415,7 @@ fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, rulin
             };
             facts.push(r.sent(*at, format!("{}; not answered; {why}", r.asked(*at))));
         }
-        // A version that the log shows is cited by its entry already.
+        // If the log shows the version, its entry is cited already.
         if let Some(entry) = gap.entry.filter(|_| !matches!(r.version_at(version).shown_by, Witness::Log(_))) {
             facts.push(r.entry(entry, "the members' log has the request"));
         }
@@ -422,7 +432,7 @@ fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, rulin
             Kind::Suspect,
             format!("No recorded request explains revision {}.", gap.revision),
             format!(
-                "revision {} was made by {by}{}: no recorded request has its effect at its place{more}",
+                "revision {} was made by {by}{}: no recorded request has this effect at this place{more}",
                 gap.revision,
                 r.missing_words()
             ),

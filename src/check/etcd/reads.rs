@@ -1,4 +1,4 @@
-//! Rules about answers to reads.
+//! Predicates over the answers to reads of etcd, for `stale-consistent-read` and `false-compaction`.
 
 use super::{Recorded, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
@@ -6,7 +6,7 @@ use crate::history::Symbol;
 use crate::history::etcd::{Outcome, Range, Request};
 use crate::order::etcd::{Class, Compactions};
 
-/// `stale-consistent-read`: answers from before something that was complete when they were asked for.
+/// `stale-consistent-read`: answers from before a write that was complete when the request was sent.
 pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     r.look_at(ruling, |at| r.analysis.effects.class(at) == Class::Same);
     never_future(r, ruling);
@@ -18,21 +18,22 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let seen = r.proved(backward.earlier);
         let summary = match r.operation(backward.later).revision {
             0 => format!(
-                "A request that was sent after revision {seen} had been seen was answered by a store that had not reached it."
+                "A request that was sent after revision {seen} had been seen was answered by a store that had not \
+                reached that revision."
             ),
             number => format!(
-                "An answer of revision {number} to a request that was sent after revision {seen} had been seen."
+                "A request that was sent after revision {seen} had been seen was answered at revision {number}."
             ),
         };
-        let reason = "etcd's reads are linearizable unless they ask to be serializable: what was complete when a request was sent \
-                      is in its answer.";
+        let reason = "etcd's reads are linearizable unless they ask to be serializable: an answer includes every \
+                     write that was complete when its request was sent.";
         let incarnation = r.client_of(backward.later);
         let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
     }
 }
 
-/// Reads of what every store has, refused because it had not come about.
+/// Reports reads of a revision that every store has, refused as in the future.
 fn never_future(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     for (at, operation) in (0..).zip(&r.recording.operations) {
         let future = operation.outcome == Outcome::Future;
@@ -41,30 +42,34 @@ fn never_future(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             continue;
         };
         if future {
-            let facts =
-                vec![r.sent(at, r.asked(at)), r.answered(at, "was told that the revision asked for is in the future")];
-            let summary = "A request for the revision of an empty store was told that it is in the future.".to_owned();
-            let reason = "A store begins at revision 1.";
+            let facts = vec![
+                r.sent(at, r.asked(at)),
+                r.answered(at, "was answered that the requested revision is in the future"),
+            ];
+            let summary = "A request for revision 1 or below was refused as in the future.".to_owned();
+            let reason = "A store begins at revision 1, so it always has that revision.";
             let incarnation = r.client_of(at);
             ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
         }
     }
 }
 
-/// The part of `false-compaction` that is about reads.
+/// The part of `false-compaction` about reads and compactions.
 pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     for &(earlier, later) in &r.analysis.placing.repeated {
         let facts = vec![
             r.answered(earlier, format!("{}; acknowledged", r.asked(earlier))),
             r.sent(later, format!("{}; acknowledged too", r.asked(later))),
         ];
-        let summary =
-            format!("It was acknowledged that a client {}, which had been done before it asked.", r.asked(later));
-        let reason = "Who asks to compact through a revision that is compacted already is told so.";
+        let summary = format!(
+            "A request was acknowledged ({}), although an earlier acknowledged compaction had reached its revision.",
+            r.asked(later)
+        );
+        let reason = "A compaction through a compacted revision fails as compacted.";
         let draft = r.draft(Kind::Violation, r.client_of(later), Symbol::NONE, String::new(), summary, facts, reason);
         let (from, until) = (r.operation(earlier).call, r.operation(later).returned);
         match r.analysis.root_causes.moved_between(from, until) {
-            // A store that went back forgot its compactions too.
+            // A store that went back lost its compactions too.
             Some(fault) => ruling.found_of(draft, fault),
             None => ruling.found(draft),
         }
@@ -75,7 +80,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let compactions = &r.analysis.compactions;
     if compactions.lacks_records() {
         ruling.open = Some(
-            "the members' logs hold a compaction that no recorded client can have asked for: a record is missing"
+            "the members' logs hold a compaction that no recorded client can have requested, so a record is missing"
                 .to_owned(),
         );
     }
@@ -86,8 +91,10 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let Request::Range(range) = operation.request else { continue };
         if range.revision <= 0 {
             if operation.outcome == Outcome::Compacted {
-                let facts =
-                    vec![r.sent(at, r.asked(at)), r.answered(at, "was told that the revision asked for is compacted")];
+                let facts = vec![
+                    r.sent(at, r.asked(at)),
+                    r.answered(at, "was answered that the requested revision is compacted"),
+                ];
                 let summary = "A read of the latest state was refused as compacted.".to_owned();
                 let reason = "A compaction keeps the latest state of every key.";
                 let key = range.keys.key;
@@ -102,13 +109,13 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let Some(compaction) = compactions.certain(operation.call, range.revision) else { continue };
                 let facts = vec![
                     r.answered(compaction, r.asked(compaction)),
-                    Fact {
-                        revision: revision(range.revision),
-                        ..r.sent(at, format!("{}, and was answered", r.asked(at)))
-                    },
+                    Fact { revision: revision(range.revision), ..r.sent(at, format!("{}; answered", r.asked(at))) },
                 ];
-                let summary = format!("Revision {} was answered after it had been compacted.", range.revision);
-                let reason = "What is below the revision of an acknowledged compaction cannot be read any more.";
+                let summary = format!(
+                    "A read of revision {} was answered after that revision had been compacted.",
+                    range.revision
+                );
+                let reason = "Revisions below an acknowledged compaction cannot be read.";
                 let client = r.client_of(at);
                 let draft = r.draft(Kind::Violation, client, range.keys.key, String::new(), summary, facts, reason);
                 match r.analysis.root_causes.moved_between(r.operation(compaction).call, operation.returned) {
@@ -126,13 +133,14 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 }
                 let facts = vec![
                     Fact { revision: revision(range.revision), ..r.sent(at, r.asked(at)) },
-                    r.answered(at, "was told that this revision is compacted"),
+                    r.answered(at, "was answered that this revision is compacted"),
                 ];
                 let summary = format!(
-                    "A read of revision {} was refused as compacted; the highest compaction that anybody is recorded to have asked for was through {highest}.",
+                    "A read of revision {} was refused as compacted, but the highest recorded compaction request is \
+                    through {highest}.",
                     range.revision
                 );
-                let reason = "A revision is compacted only below the one that a compaction names.";
+                let reason = "A compaction compacts only the revisions below the one that it names.";
                 let (client, key) = (r.client_of(at), range.keys.key);
                 let draft = r.draft(Kind::Violation, client, key, String::new(), summary, facts, reason);
                 ruling.found(r.without_compaction(draft, range.revision, until));
@@ -142,7 +150,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// A compaction through what is said to be compacted already, and nobody else had asked for that.
+/// Reports a compaction that was refused as compacted, although no other recorded request explains that.
 fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, ruling: &mut Ruling<'_>) {
     ruling.checked(r.client_of(at));
     let operation = r.operation(at);
@@ -153,14 +161,14 @@ fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, r
     }
     let facts = vec![
         Fact { revision: revision(through), ..r.sent(at, r.asked(at)) },
-        r.answered(at, "was told that this revision is compacted"),
+        r.answered(at, "was answered that this revision is compacted"),
     ];
     let others = match highest {
-        ..0 => "nobody else is recorded to have asked for a compaction".to_owned(),
-        highest => format!("the highest one that anybody else is recorded to have asked for was through {highest}"),
+        ..0 => "no other compaction request is recorded".to_owned(),
+        highest => format!("the highest other recorded compaction request is through {highest}"),
     };
-    let summary = format!("A compaction through {through} was refused as done already; {others}.");
-    let reason = "A revision is compacted only once a compaction names it or a later one.";
+    let summary = format!("A compaction through {through} was refused as compacted, but {others}.");
+    let reason = "A revision is compacted only after a compaction names it or a later one.";
     let draft = r.draft(Kind::Violation, r.client_of(at), Symbol::NONE, String::new(), summary, facts, reason);
     ruling.found(r.without_compaction(draft, through - 1, until));
 }

@@ -1,4 +1,4 @@
-//! Reports with members' logs.
+//! Tests of reports with members' logs.
 
 use crate::check::Judgement;
 use crate::history::{Domains, load_each};
@@ -12,10 +12,10 @@ const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted"
 /// A file of a report.
 type File = (&'static str, Vec<u8>);
 
-/// What is told at a time.
+/// A response at a time.
 type Told = fn(i64) -> File;
 
-/// A client's request, when it was sent, the answer, and when it came.
+/// A client's request with its time, and the answer with its time.
 pub(super) fn operation(call: i64, input: &Value, output: &Value, returned: i64) -> String {
     json!({"ClientId": 1, "Input": input, "Call": call, "Output": output, "Return": returned}).to_string() + "\n"
 }
@@ -39,7 +39,7 @@ fn compaction(through: u64) -> Message {
 /// Three puts, sent at 10, 30 and 50, that make the revisions 2, 3 and 4.
 const PUTS: [&str; 3] = ["1", "2", "3"];
 
-/// The log of the only member: so many of its proposals are known to be committed.
+/// The log of the only member, with this number of its proposals known to be committed.
 pub(super) fn log(proposals: &[Message], committed: u64) -> Vec<u8> {
     log_of(7, &[7], proposals, committed)
 }
@@ -49,7 +49,7 @@ pub(super) fn log_of(node: u64, voters: &[u64], proposals: &[Message], committed
     members(node, voters, proposals).commit(voters.len() as u64 + committed).bytes
 }
 
-/// The same before anything is known to be committed.
+/// The same, before anything is known to be committed.
 pub(super) fn members(node: u64, voters: &[u64], proposals: &[Message]) -> Segment {
     let first = (1..)
         .zip(voters)
@@ -58,19 +58,19 @@ pub(super) fn members(node: u64, voters: &[u64], proposals: &[Message]) -> Segme
     (behind..).zip(proposals).fold(first, |segment, (index, proposal)| segment.entry(index, 2, proposal))
 }
 
-/// The puts, and behind so many of them a compaction through revision 3 that nobody recorded asked for.
+/// The puts, and after this number of them a compaction through revision 3 without a recorded request.
 fn compacting(behind: usize, committed: u64) -> Vec<u8> {
     let mut proposals: Vec<Message> = PUTS.iter().map(|text| put("a", text.as_bytes())).collect();
     proposals.insert(behind, compaction(3));
     log(&proposals, committed)
 }
 
-/// What is found in a report of the three puts, with more files: `KIND RULE`.
+/// The findings in a report of the three puts, with more files: `KIND RULE`.
 fn found(more: &[(&str, Vec<u8>)]) -> Vec<String> {
     found_behind("", more)
 }
 
-/// The same where the client that put did more.
+/// The same, with more operations of the client that sent the puts.
 fn found_behind(then: &str, more: &[(&str, Vec<u8>)]) -> Vec<String> {
     let puts: String = (0..).zip(PUTS).map(|(n, text)| acknowledged(10 + 20 * n, text, 2 + n)).collect();
     let first = (CLIENT, (puts + then).into_bytes());
@@ -101,20 +101,20 @@ pub(super) fn judged(files: &[(&str, Vec<u8>)]) -> Judgement {
 pub(super) const CLIENT: &str = "r/client-1/operations.json";
 const WAL: &str = "r/server-a/member/wal/0000000000000000-0000000000000000.wal";
 
-/// A read of revision 2 that is told at a time that it is compacted.
+/// A read of revision 2 that is answered as compacted at a time.
 fn refused_read(at: i64) -> File {
     let input = json!({"Type": "range", "Range": {"Start": "a", "Revision": 2}});
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
     ("r/client-2/operations.json", operation(11, &input, &output, at).into_bytes())
 }
 
-/// A watch from revision 2 on that is told at a time that it is compacted.
+/// A watch from revision 2 on that ends as compacted at a time.
 fn ended_watch(at: i64) -> File {
     let told = json!({"Revision": 0, "Time": at, "Error": COMPACTED});
     ("r/client-2/watch.json", watch(2, &[told]).into_bytes())
 }
 
-/// A compaction through revision 2 that is told at a time that it was done before.
+/// A compaction through revision 2 that is refused as done at a time.
 fn refused_compaction(at: i64) -> File {
     let input = json!({"Type": "compact", "Compact": {"Revision": 2}});
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
@@ -128,7 +128,8 @@ fn event_alone(at: i64) -> File {
     ("r/client-2/watch.json", watch(3, &[told]).into_bytes())
 }
 
-/// What only a compaction above revision 2, or through it, explains, told at a time, and the rule that is broken where there is none.
+/// Answers at a time that only a compaction above revision 2, or through it, explains, and the rule that is broken without
+/// one.
 const TOLD: [(Told, &str); 4] = [
     (refused_read, "false-compaction"),
     (ended_watch, "false-compaction"),
@@ -140,12 +141,12 @@ const TOLD: [(Told, &str); 4] = [
 fn a_compaction_in_the_log_was_not_in_force_before_the_writes_in_front_of_it_were_sent() {
     for (told, rule) in TOLD {
         let violation = [format!("violation {rule}")];
-        // Behind the put that was sent at 50.
+        // After the put that was sent at 50.
         assert_eq!(found(&[told(49), (WAL, compacting(3, 4))]), violation);
         assert_eq!(found(&[told(50), (WAL, compacting(3, 4))]), [""; 0]);
-        // Behind the one that was sent at 30.
+        // After the put that was sent at 30.
         assert_eq!(found(&[told(49), (WAL, compacting(2, 4))]), [""; 0]);
-        // What is only written may have been replaced.
+        // A written but uncommitted entry may be replaced.
         assert_eq!(found(&[told(49), (WAL, compacting(3, 2))]), [""; 0]);
     }
 }
@@ -157,17 +158,17 @@ fn a_compaction_that_nobody_is_recorded_to_have_asked_for_may_be_of_a_client_tha
     for (told, rule) in TOLD {
         let (suspect, violation) = ([format!("suspect {rule}")], [format!("violation {rule}")]);
         assert_eq!(found(&[told(50)]), suspect);
-        // A log that goes to the end holds all of them.
+        // A log that reaches the end holds all of them.
         assert_eq!(found(&[told(50), (WAL, log(&puts, 3))]), violation);
         assert_eq!(found(&[told(50), (WAL, log_of(7, &[7, 8, 9], &puts[..2], 2))]), suspect);
-        // Who compacts is recorded, and everybody else.
+        // The compacting client is recorded, and so are all others.
         assert_eq!(found_behind(&compacted(60, 4), &[told(50)]), violation);
         assert_eq!(found_behind(&compacted(60, 4), &[told(50), another.clone()]), suspect);
-        // Whoever asked for one above, this one would have been refused.
+        // Whichever client requested one above, this one would have been refused.
         assert_eq!(found_behind(&compacted(60, 2), &[told(50), another.clone()]), violation);
         assert_eq!(found_behind(&compacted(50, 3), &[told(50), another.clone()]), [""; 0]);
     }
-    // No store has compacted through what it had not come to, nor what is read later.
+    // No store has compacted through a revision that it had not reached, or one that is read later.
     let read = json!({"Type": "range", "Range": {"Start": "a", "Revision": 2}});
     let pair = json!({"Key": "a", "Value": {"Value": "1"}, "ModRevision": 2, "Version": 1});
     let answer = json!({"Range": {"KVs": [pair], "Count": 1}, "Revision": 4});
@@ -235,7 +236,7 @@ fn a_log_that_attaches_a_key_to_another_lease_than_was_asked_for_is_no_log_of_wh
     assert_eq!(word(7, logged(7)), "holds");
     assert_eq!(word(4242, logged(7)), "unknown");
     assert_eq!(word(7, logged(0)), "unknown");
-    // Of transactions clients record no leases.
+    // Clients record no leases of transactions.
     assert_eq!(word(0, logged(7)), "holds");
 }
 
@@ -269,7 +270,7 @@ fn a_lease_that_nobody_is_recorded_to_have_granted_leaves_open_what_used_it() {
     assert_eq!(word(&(grant(7) + &put_with), &[]), "holds");
     assert_eq!(word(&(grant(8) + &put_with), &[]), "unknown");
     assert_eq!(word(&(grant(8) + &put_with + &revoked), &[]), "unknown");
-    // The log shows who granted it; and who records no grants at all, says nothing.
+    // The log shows the grant. A client that records no grants proves nothing.
     assert_eq!(word(&(grant(8) + &put_with), &[(WAL, log)]), "holds");
     assert_eq!(word(&put_with, &[]), "holds");
 }

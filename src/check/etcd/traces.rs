@@ -1,8 +1,9 @@
-//! Published bugs of etcd, by what they leave in a history. A resemblance is a hint where to read on, never a part of the proof: another
-//! fault may leave the same traces.
+//! Published bugs of etcd, recognized by their traces in a history. Input: the findings and their root causes. Output: a
+//! resemblance per finding. A resemblance is a hint and never a part of the proof, because another fault may leave the same
+//! traces.
 //!
-//! Numbers are those of issues of etcd-io/etcd; fingerprints are told in these issues and in etcd's `tests/robustness/README.md`
-//! ("Track record").
+//! Numbers are those of issues of etcd-io/etcd. These issues, and etcd's `tests/robustness/README.md` ("Track record"),
+//! describe the fingerprints.
 
 use super::Recorded;
 use crate::check::published::{
@@ -14,25 +15,25 @@ use crate::history::etcd::{Operation, Outcome, Request};
 use crate::order::etcd::{Backward, Class, Past, Regression, Unattributed, WatchViolation};
 use rustc_hash::FxHashMap;
 
-/// Missed changes from which on a watch lost its place rather than an event.
+/// The number of missed changes from which a watch certainly lost its place, and not a single event.
 const FAR_AHEAD: usize = 10;
 
-/// What published bugs leave, by fault: found once, since there may be as many findings as operations.
+/// Traces of published bugs, by root cause. Computed once, because a recording may have as many findings as operations.
 pub struct Traces<'r, 'e> {
     recorded: &'r Recorded<'e>,
     regressions: FxHashMap<u32, &'r Regression>,
     backward: FxHashMap<u32, Vec<&'r Backward>>,
     unfilled: FxHashMap<u32, Vec<&'r Unattributed>>,
     flaws: FxHashMap<u32, Vec<(u32, WatchViolation)>>,
-    /// Writes by revision.
+    /// (revision, operation) of writes, sorted.
     writes: Vec<(i64, u32)>,
     compactions: Vec<&'r Operation>,
     members: usize,
-    /// What was found, by rule and fault: there may be as many findings of one fault as operations.
+    /// Results by rule and root cause, because one root cause may have as many findings as operations.
     found: FxHashMap<(&'static str, u32), Option<&'static Published>>,
 }
 
-/// Some things by the fault that each is of.
+/// Groups things by their root causes.
 fn by_fault<T>(of: &[u32], things: impl Iterator<Item = T>) -> FxHashMap<u32, Vec<T>> {
     let mut by_fault: FxHashMap<u32, Vec<T>> = FxHashMap::default();
     for (fault, thing) in of.iter().zip(things) {
@@ -42,7 +43,7 @@ fn by_fault<T>(of: &[u32], things: impl Iterator<Item = T>) -> FxHashMap<u32, Ve
 }
 
 impl<'r, 'e> Traces<'r, 'e> {
-    /// The traces in one recording.
+    /// Collects the traces of one recording.
     pub fn of(recorded: &'r Recorded<'e>) -> Traces<'r, 'e> {
         let (recording, analysis) = (recorded.recording, recorded.analysis);
         let mut regressions = FxHashMap::default();
@@ -85,7 +86,7 @@ impl<'r, 'e> Traces<'r, 'e> {
     fn of_fault(&self, rule: &str, fault: u32) -> Option<&'static Published> {
         match rule {
             "revision-reuse" | "revision-rewind" | "split-timeline" | "lost-write" | "stale-consistent-read" => {
-                // Writes were not given old revisions by a member that only answered from an old state.
+                // A member that only answered from an old state gave no write an old revision.
                 self.went_back(fault, self.regressions.get(&fault)?)
                     .filter(|bug| bug.issue != STALE_READ.issue || rule == "stale-consistent-read")
             }
@@ -98,7 +99,7 @@ impl<'r, 'e> Traces<'r, 'e> {
         self.unfilled.get(&fault).into_iter().flatten().copied()
     }
 
-    /// A store that went back, or members that parted.
+    /// A store that went back, or members with different histories.
     fn went_back(&self, fault: u32, regression: &Regression) -> Option<&'static Published> {
         let r = self.recorded;
         if !regression.answered {
@@ -108,14 +109,14 @@ impl<'r, 'e> Traces<'r, 'e> {
             return self.stale(fault).then_some(&STALE_READ);
         }
         if regression.parted {
-            // A member that applied a write twice is ahead of the others; one that left a write out is behind.
+            // A member that applied a write twice is ahead of the others. A member that skipped a write is behind.
             let ahead = |at: u32, revision: i64| r.operation(at).revision > revision;
             let twice = self.unfilled(fault).any(|gap| gap.repeats.is_some_and(|at| ahead(at, gap.revision)));
             return Some(if twice { &APPLIED_TWICE } else { &INCONSISTENT_MEMBERS });
         }
         let from = self.writes.partition_point(|(revision, _)| *revision <= regression.after);
         let to = self.writes.partition_point(|(revision, _)| *revision <= regression.through).max(from);
-        // What was acknowledged until then is of the course that was left.
+        // Writes acknowledged until then belong to the abandoned history.
         let until_then = |at: &u32| r.operation(*at).call <= regression.from;
         let mut lost = self.writes[from..to].iter().map(|(_, at)| *at).filter(until_then).peekable();
         let deletes = lost.peek().is_some()
@@ -151,7 +152,7 @@ impl<'r, 'e> Traces<'r, 'e> {
         gap.repeats.is_some().then_some(&APPLIED_TWICE)
     }
 
-    /// A change that was left out.
+    /// A change that a watch missed.
     fn missed(&self, watch: u32, flaw: &WatchViolation) -> Option<&'static Published> {
         let r = self.recorded;
         let version = match flaw {
@@ -197,7 +198,7 @@ impl<'r, 'e> Traces<'r, 'e> {
     }
 }
 
-/// How many members answered.
+/// The number of members that answered.
 fn members(r: &Recorded<'_>) -> usize {
     let mut members: Vec<u64> =
         r.recording.operations.iter().map(|operation| operation.member).filter(|member| *member != 0).collect();
@@ -206,7 +207,7 @@ fn members(r: &Recorded<'_>) -> usize {
     members.len()
 }
 
-/// Events that came again.
+/// Events that were delivered again.
 fn again(r: &Recorded<'_>, flaws: &[(u32, WatchViolation)]) -> Option<&'static Published> {
     let revision = |e: u32| r.recording.events[e as usize].revision;
     let twice: Vec<(u32, u32)> = flaws

@@ -1,5 +1,5 @@
-//! Findings that rest on nobody having asked for something. A client whose records are missing leaves a trace only where it wrote: one
-//! that compacts leaves none.
+//! Findings that rest on the absence of a request. A client without records leaves a trace only if it wrote. A client that
+//! only compacts leaves none, so such findings are suspects unless other evidence rules the request out.
 
 use super::Recorded;
 use crate::check::{Draft, Kind, Ruling};
@@ -9,36 +9,36 @@ use crate::ingest::Time;
 use crate::order::etcd::{Class, lease};
 use rustc_hash::FxHashSet;
 
-/// How many missing clients are named.
+/// The most missing clients that are named.
 const NAMED: usize = 3;
 
 impl Recorded<'_> {
-    /// Whether records are known to be missing: where revisions have no maker, or a file is damaged.
+    /// Whether records are known to be missing: some revision has no writer, or a file is damaged.
     fn is_incomplete(&self) -> bool {
         self.damaged || !self.analysis.attribution.unattributed.is_empty()
     }
 
-    /// How sure a finding is that rests on no other client having been granted a lease.
+    /// The kind of a finding that rests on no other client having the lease.
     pub fn unless_incomplete(&self) -> Kind {
         if self.is_incomplete() || self.lacks_clients() { Kind::Suspect } else { Kind::Violation }
     }
 
-    /// Whether numbers of clients are missing, and no members' log shows what they asked for.
+    /// Whether numbers of clients are missing, and no members' log shows the requests of those clients.
     pub(super) fn lacks_clients(&self) -> bool {
         !self.is_logged() && !self.missing_clients().is_empty()
     }
 
-    /// Whether members' logs hold everything that was applied, as far as anybody knows.
+    /// Whether the members' logs hold everything that was applied, as far as the evidence shows.
     fn is_logged(&self) -> bool {
         let (log, timeline) = (&self.analysis.log, &self.analysis.timeline);
         log.whole && self.analysis.told <= log.last() && timeline.contradictions.is_empty() && !self.damaged
     }
 
-    /// Which logs would decide whether something happened that they hold each of: those that are here do not.
+    /// The logs that would decide whether an event of this kind happened, which the present logs do not.
     fn deciding_logs(&self, each: &str) -> String {
         if !self.recording.members.iter().any(|member| member.log.is_some()) {
             return format!(
-                "the members' write-ahead logs (server-*/member/wal), which hold every {each}, would decide"
+                "the members' write-ahead logs (server-*/member/wal), which hold every {each}, would decide this"
             );
         }
         let (log, timeline) = (&self.analysis.log, &self.analysis.timeline);
@@ -47,16 +47,16 @@ impl Recorded<'_> {
             _ if !timeline.contradictions.is_empty() || !log.splits.is_empty() => {
                 "contradict other evidence".to_owned()
             }
-            last if !log.whole => format!("go to revision {last}, and a majority may do without these members"),
-            last if last < shown => format!("end with revision {last}, and clients were told of revision {shown}"),
-            _ => "are whole, and other files are damaged".to_owned(),
+            last if !log.whole => format!("reach revision {last}, but a majority may exclude these members"),
+            last if last < shown => format!("end with revision {last}, but clients received revision {shown}"),
+            _ => "are whole, but other files are damaged".to_owned(),
         };
         format!(
-            "more of the members' write-ahead logs would decide, which hold every {each}: those that are here {why}"
+            "more of the members' write-ahead logs, which hold every {each}, would decide this: the present ones {why}"
         )
     }
 
-    /// Numbers that are missing among those of clients, which count from 1.
+    /// The missing numbers of clients, which count from 1; at most `NAMED` + 1 of them.
     fn missing_clients(&self) -> Vec<u64> {
         let number = |name: &str| name.strip_prefix("client-")?.parse::<u64>().ok();
         let mut next = 1;
@@ -69,26 +69,26 @@ impl Recorded<'_> {
         missing
     }
 
-    /// The clients that are missing, in brackets behind a space, where any are.
+    /// The missing clients, in parentheses after a space; empty if there are none.
     pub(super) fn missing_words(&self) -> String {
         missing_words(&self.missing_clients())
     }
 
-    /// What becomes of a finding about an answer that only a compaction above a revision explains, where no record shows one by that
-    /// time. It is sure where a later answer shows that there was none, whoever asked; where members' logs hold all; and where those
-    /// who compact are recorded, and no client is missing.
+    /// A finding about an answer that only a compaction above a revision explains, if no record shows one by that time. It
+    /// remains a violation if a later answer rules the compaction out, if the members' logs hold everything, or if compacting
+    /// clients are recorded and no client is missing. Otherwise it becomes a suspect.
     pub fn without_compaction(&self, draft: Draft, above: i64, by: Time) -> Draft {
         let (compactions, faults) = (&self.analysis.compactions, &self.analysis.root_causes);
         let later = compactions.ruled_out(above, by).filter(|_| by.is_known());
         if let Some(at) = later.filter(|at| faults.moved_between(by, self.operation(*at).call).is_none()) {
             let asked = self.asked(at);
             let told = match self.operation(at).revision {
-                ..=0 => format!("asked later: {asked}; and was answered"),
-                number => format!("asked later: {asked}; and was answered at revision {number}"),
+                ..=0 => format!("asked later: {asked}; answered"),
+                number => format!("asked later: {asked}; answered at revision {number}"),
             };
             let mut draft = draft;
             draft.facts.push(self.sent(at, told));
-            draft.reason += " The later answer shows that none had, whoever asked for it.";
+            draft.reason += " The later answer rules out such a compaction by any client.";
             return draft;
         }
         let missing = self.missing_clients();
@@ -97,9 +97,11 @@ impl Recorded<'_> {
             return draft;
         }
         let mut why = match recorded {
-            true => " Not proved: the record of another client that asked for one may be missing".to_owned(),
+            true => " Not proved: the record of another client that requested one may be missing".to_owned(),
             false => {
-                " Not proved: no compaction request is recorded, and the record of the client that sends them may be missing".to_owned()
+                " Not proved: no compaction request is recorded, and the record of the client that compacts may be \
+                missing"
+                    .to_owned()
             }
         };
         why += &missing_words(&missing);
@@ -107,15 +109,15 @@ impl Recorded<'_> {
             kind: Kind::Suspect,
             reason: format!("{}{why}", draft.reason),
             refuted_by: format!(
-                "the operations.json of a client that asked for a compaction by then; {}",
+                "the operations.json of a client that requested a compaction by then; {}",
                 self.deciding_logs("compaction")
             ),
             ..draft
         }
     }
 
-    /// Answers as if a lease were alive that nobody is recorded to have granted, where grants are recorded: a server refuses such a
-    /// request, unless somebody else was granted the lease.
+    /// Reports answers as if a lease were alive, if no recorded client was granted it although grants are recorded. A server
+    /// refuses such a request unless another client was granted the lease.
     pub fn ungranted(&self, ruling: &mut Ruling<'_>) {
         let grants = |request: &Request| match *request {
             Request::LeaseGrant { lease, .. } if lease != 0 => Some(lease),
@@ -144,10 +146,10 @@ impl Recorded<'_> {
             let answered = format!("answered at revision {}, as if lease {lease} were alive", operation.revision);
             let facts = vec![self.sent(at, self.asked(at)), self.answered(at, answered)];
             let summary = format!(
-                "A request that names lease {lease} was not refused, and nobody is recorded to have granted it."
+                "A request that names lease {lease} was not refused, but no recorded request granted that lease."
             );
-            let reason = "What names a lease that is not alive is refused. Others are recorded to have been granted: the record of who \
-                          was granted this one may be missing";
+            let reason = "A request with a lease that is not alive is refused. Other grants are recorded, but the \
+                         record of this grant may be missing";
             let (client, cause) = (self.client_of(at), format!("lease {lease}"));
             let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
             let logs = self.deciding_logs("grant");

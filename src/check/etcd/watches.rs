@@ -1,4 +1,4 @@
-//! Rules about watches.
+//! Predicates over the watches of etcd, for the `watch-*` rules, `false-progress` and `false-compaction`.
 
 use super::{Recorded, one_fault, revision};
 use crate::check::{Draft, Fact, Kind, Ruling};
@@ -13,7 +13,7 @@ impl Recorded<'_> {
             Past::Event(e) => self.delivered(watch, e),
             Past::Progress(n) => {
                 let told = self.recording.responses[n as usize].revision;
-                self.response(watch, n, format!("was told that everything through revision {told} was delivered"))
+                self.response(watch, n, format!("received progress: every event through revision {told} was delivered"))
             }
         }
     }
@@ -21,7 +21,7 @@ impl Recorded<'_> {
     fn delivered(&self, watch: u32, e: u32) -> Fact {
         let event = &self.recording.events[e as usize];
         let what = if event.delete { "the removal of" } else { "a put of" };
-        self.event(watch, e, format!("was delivered {what} {} at revision {}", self.text(event.key), event.revision))
+        self.event(watch, e, format!("received {what} {} at revision {}", self.text(event.key), event.revision))
     }
 
     fn key_of(&self, e: u32) -> Symbol {
@@ -32,7 +32,7 @@ impl Recorded<'_> {
         self.recording.events[e as usize].revision
     }
 
-    /// Counts what was looked at: each event of each watch.
+    /// Counts the checks: one per event and progress response.
     fn look(&self, ruling: &mut Ruling<'_>) {
         for (at, watch) in (0..).zip(&self.recording.watches) {
             let responses = &self.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
@@ -42,13 +42,13 @@ impl Recorded<'_> {
     }
 }
 
-/// Finds the flaws of one kind.
+/// States the flaws of one kind.
 fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, WatchViolation) -> Option<Draft>) {
     recorded.look(ruling);
     let analysis = recorded.analysis;
     for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.root_causes.flaws) {
         if let Some(mut draft) = found(*watch, *flaw) {
-            // What follows from a fault elsewhere is not a repeat of the watch's own.
+            // A flaw with a root cause elsewhere is no repeat of the watch's own flaws.
             if analysis.root_causes.is_shared(fault) {
                 draft.cause = format!("{}, {}", draft.cause, one_fault(fault));
             }
@@ -68,7 +68,7 @@ pub fn reorder(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
             format!("A watch delivered revision {} after revision {}.", r.number_of(event), r.number_of(before));
-        let reason = "Events of a watch arrive in the order of revisions (etcd's guarantee \"ordered\").";
+        let reason = "A watch delivers events in the order of revisions (etcd's guarantee \"ordered\").";
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });
 }
@@ -80,7 +80,7 @@ pub fn duplicate(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
             format!("A watch delivered {} at revision {} twice.", r.text(r.key_of(event)), r.number_of(event));
-        let reason = "An event is delivered once (etcd's guarantee \"unique\").";
+        let reason = "A watch delivers each event once (etcd's guarantee \"unique\").";
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });
 }
@@ -110,8 +110,9 @@ pub fn filter(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
         let WatchViolation::Filter { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
-        let summary = format!("A watch delivered an event of {}, which it did not ask for.", r.text(r.key_of(event)));
-        let reason = "A watch delivers the keys that it names, and no others.";
+        let summary =
+            format!("A watch delivered an event of {}, which its request does not name.", r.text(r.key_of(event)));
+        let reason = "A watch delivers only the keys that its request names.";
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });
 }
@@ -123,7 +124,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
             let number = r.number_of(event);
             let summary = format!("A watch delivered the events of revision {number} in two parts.");
-            let reason = "The events of one revision are delivered together (etcd's guarantee \"atomic\").";
+            let reason = "A watch delivers all events of one revision together (etcd's guarantee \"atomic\").";
             Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
         }
         WatchViolation::Partial { event, version } => {
@@ -131,12 +132,12 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             let key = r.version_at(version).change.key;
             let number = r.number_of(event);
             let summary = format!(
-                "A watch delivered {} at revision {number}, and not {}, which changed with it.",
+                "A watch delivered {} at revision {number}, but not {}, which changed in the same revision.",
                 r.text(r.key_of(event)),
                 r.text(key)
             );
             let reason =
-                "The events of one revision are delivered together or not at all (etcd's guarantee \"atomic\").";
+                "A watch delivers all events of one revision together or none of them (etcd's guarantee \"atomic\").";
             Some(r.draft(Kind::Violation, r.watcher(watch), key, stream(watch), summary, facts, reason))
         }
         _ => None,
@@ -157,15 +158,15 @@ pub fn gap(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             Past::Progress(n) => format!("progress at revision {}", r.recording.responses[n as usize].revision),
         };
         let summary = format!(
-            "A watch never delivered {} at revision {}, and went on with {went}.",
+            "A watch never delivered {} at revision {}, and continued with {went}.",
             r.text(lost.change.key),
             lost.revision
         );
-        let reason = "Between the first revision asked for and the last one delivered no event is left out (etcd's guarantees \
-                      \"reliable\" and \"resumable\"); a watch that cannot go on ends with an error.";
+        let reason = "Between the first requested revision and the last delivered one a watch leaves out no event \
+                     (etcd's guarantees \"reliable\" and \"resumable\"). A watch that cannot continue ends with an error.";
         let mut draft =
             r.draft(Kind::Violation, r.watcher(watch), lost.change.key, stream(watch), summary, facts, reason);
-        draft.consequence = "who follows this watch keeps an old state until something else changes the key".to_owned();
+        draft.consequence = "a client of this watch keeps an old state until something else changes the key".to_owned();
         Some(draft)
     });
 }
@@ -177,39 +178,39 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             WatchViolation::Progress { told, against } => {
                 let summary = match (told, against) {
                     (Past::Progress(n), Past::Event(e)) => format!(
-                        "A watch was told that everything through revision {} was delivered, and then delivered revision {}.",
+                        "A watch reported progress through revision {}, and then delivered revision {}.",
                         r.recording.responses[n as usize].revision,
                         r.number_of(e)
                     ),
-                    _ => "A watch was told of progress below what it had delivered.".to_owned(),
+                    _ => "A watch reported progress below a revision that it had delivered.".to_owned(),
                 };
                 (
                     Kind::Violation,
                     vec![r.past(watch, told), r.past(watch, against)],
                     summary,
-                    "Progress says that everything through its revision was delivered (etcd's guarantee \"bookmarkable\").",
+                    "Progress says that every event through its revision was delivered (etcd's guarantee \"bookmarkable\").",
                 )
             }
             WatchViolation::EarlyProgress { response } => {
                 let start = r.recording.watches[watch as usize].revision;
                 let told = r.recording.responses[response as usize].revision;
-                // Releases before etcd#20229 answered a watch of the revision to come with the present one.
+                // Releases before etcd#20229 answer a watch from a future revision with the current revision.
                 let kind = if told == start - 1 { Kind::Hazard } else { Kind::Violation };
                 (
                     kind,
                     vec![r.watch(watch), r.past(watch, Past::Progress(response))],
-                    format!("A watch from revision {start} on was told of progress at revision {told}."),
-                    "A watch tells nothing about revisions before the one that it begins with (etcd#20221).",
+                    format!("A watch from revision {start} on reported progress at revision {told}."),
+                    "A watch reports nothing about revisions before its first one (etcd#20221).",
                 )
             }
             WatchViolation::Foreseen { told: Past::Progress(n), operation } => (
                 Kind::Violation,
                 vec![
                     r.past(watch, Past::Progress(n)),
-                    r.sent(operation, format!("sent what became revision {}", r.operation(operation).revision)),
+                    r.sent(operation, format!("sent the write of revision {}", r.operation(operation).revision)),
                 ],
-                "A watch was told of progress at a revision before the write that made it was sent.".to_owned(),
-                "No store can have reached a revision before it exists.",
+                "A watch reported progress at a revision before the write of that revision was sent.".to_owned(),
+                "No store reaches a revision before a client sent the write of it.",
             ),
             WatchViolation::Header { response, event } => (
                 Kind::Violation,
@@ -222,7 +223,7 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     r.recording.responses[response as usize].revision,
                     r.number_of(event)
                 ),
-                "A store delivers what it has: its revision is not below its events.",
+                "A store delivers only events that it has, so its revision is not below its events.",
             ),
             _ => return None,
         };
@@ -235,8 +236,8 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     let untimed = r.recording.responses.iter().filter(|response| response.events.len > 0 && !response.time.is_known());
     match untimed.count() {
         0 => {}
-        1 => ruling.open = Some("1 response with events does not say when it was received".to_owned()),
-        count => ruling.open = Some(format!("{count} responses with events do not say when they were received")),
+        1 => ruling.open = Some("1 response with events has no time of its receipt".to_owned()),
+        count => ruling.open = Some(format!("{count} responses with events have no time of their receipt")),
     }
     each(r, ruling, |watch, flaw| {
         let WatchViolation::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
@@ -247,7 +248,7 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             true => format!("A watch delivered revision {shown} before its write was sent."),
             false => format!("A watch delivered revision {shown} before the write of revision {made} was sent."),
         };
-        let reason = "Both times are of one clock, that of the process which recorded the report.";
+        let reason = "Both times are of the clock of the process that recorded the report.";
         Some(r.draft(Kind::Violation, r.watcher(watch), r.key_of(event), stream(watch), summary, facts, reason))
     });
 }
@@ -266,28 +267,30 @@ pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             (false, true) => "was created",
             (false, false) => "was changed",
         };
-        let mut facts = vec![r.event(watch, event, format!("was delivered that {} {said}", r.text(shown.key)))];
+        let mut facts = vec![r.event(watch, event, format!("received that {} {said}", r.text(shown.key)))];
         facts.extend(version.map(|version| r.version(version)));
         let was = match version.map(|at| r.version_at(at).change.value.is_some()) {
-            Some(true) => "it was there",
+            Some(true) => "it existed",
             Some(false) => "it had been removed",
-            None => "it had never been there",
+            None => "it had never existed",
         };
         if facts.len() < 2 {
             facts.push(r.watch(watch));
         }
-        let summary = format!("A watch says that {} {said} at revision {}; {was}.", r.text(shown.key), shown.revision);
+        let summary =
+            format!("A watch says that {} {said} at revision {}, but {was}.", r.text(shown.key), shown.revision);
         let mut reason = format!(
-            "Every revision below {} is known: an event creates a key exactly where it was absent.",
+            "Every revision below {} is known, and an event creates a key if and only if the key was absent.",
             shown.revision
         );
         let unmarked = !shown.delete && !shown.create && marks < CreationMarks::Written;
         if unmarked {
-            reason += " Not proved: no event of this report says that it creates a key, so its recorder may not write that down";
+            reason +=
+                " Not proved: no event of this report is marked as a creation, so its recorder may not write that mark";
         }
         let kind = if unmarked { Kind::Suspect } else { Kind::Violation };
         let draft = r.draft(kind, r.watcher(watch), shown.key, stream(watch), summary, facts, reason);
-        let decides = "a recorder that does not write down which events create their key";
+        let decides = "a recorder that does not mark events that create their key";
         Some(if unmarked { Draft { refuted_by: decides.to_owned(), ..draft } } else { draft })
     });
 }
@@ -298,15 +301,15 @@ fn malformed_type(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> O
     let key = r.text(shown.key);
     let (says, reason) = match how {
         Malformed::ValueOfRemoval => (
-            format!("was delivered the removal of {key}, with the value {}", r.value(shown.value)),
-            "A removal leaves no value: its event has the key and the revision only.",
+            format!("received the removal of {key}, with the value {}", r.value(shown.value)),
+            "A removal leaves no value, so its event has only the key and the revision.",
         ),
         Malformed::CreatingRemoval => {
-            (format!("was delivered the removal of {key} as its creation"), "A removal creates nothing.")
+            (format!("received the removal of {key} as its creation"), "A removal creates nothing.")
         }
         Malformed::CreationWithPast => (
-            format!("was delivered the creation of {key}, with what it was before"),
-            "What is created was absent: there is nothing that it was before.",
+            format!("received the creation of {key}, with a previous value"),
+            "A created key was absent, so it has no previous value.",
         ),
         Malformed::PastNotBefore | Malformed::PastTooOften => return None,
     };
@@ -315,28 +318,25 @@ fn malformed_type(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> O
     Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
 }
 
-/// An event that tells a previous value that nothing before it can have had.
+/// An event with a previous value that no earlier revision can have had.
 fn malformed_past(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> Option<Draft> {
     let shown = &r.recording.events[event as usize];
     let (key, previous) = (r.text(shown.key), shown.previous?);
     let (says, reason) = match how {
         Malformed::PastNotBefore => (
             format!(
-                "was delivered {key} of revision {}, and that it was of revision {} before",
+                "received {key} of revision {}, with a previous value of revision {}",
                 shown.revision, previous.revision
             ),
-            "What a key was before is of a lower revision, and the first change of a store makes revision 2.",
+            "A previous value is of a lower revision, and the first change of a store makes revision 2.",
         ),
         Malformed::PastTooOften => (
-            format!(
-                "was delivered that {key} had changed {} times by revision {}",
-                previous.version, previous.revision
-            ),
-            "A revision changes a key once at most, and the first change of a store makes revision 2.",
+            format!("received that {key} had changed {} times by revision {}", previous.version, previous.revision),
+            "A revision changes a key at most once, and the first change of a store makes revision 2.",
         ),
         Malformed::ValueOfRemoval | Malformed::CreatingRemoval | Malformed::CreationWithPast => return None,
     };
-    let summary = format!("What an event of {key} at revision {} says of the past cannot be.", shown.revision);
+    let summary = format!("An event of {key} at revision {} has an impossible previous value.", shown.revision);
     let facts = vec![r.watch(watch), r.event(watch, event, says)];
     Some(r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason))
 }
@@ -351,12 +351,12 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let shown = &r.recording.events[event as usize];
         let said = match shown.previous {
             Some(told) => format!(
-                "was delivered that {} was {} of revision {} before",
+                "received that {} was {} of revision {} before",
                 r.text(shown.key),
                 r.value(told.value),
                 told.revision
             ),
-            None => format!("was delivered a change of {} without the value before it", r.text(shown.key)),
+            None => format!("received a change of {} without the value before it", r.text(shown.key)),
         };
         let mut facts = vec![r.event(watch, event, said)];
         facts.extend(version.map(|version| r.version(version)));
@@ -370,22 +370,22 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 r.text(shown.key)
             ),
             (Some(_), None) => format!(
-                "A watch names a value before revision {} of {}, which was not there.",
+                "A watch names a value before revision {} of {}, which did not exist.",
                 shown.revision,
                 r.text(shown.key)
             ),
             (None, _) => format!(
-                "The value before revision {} of {} was asked for and is missing.",
+                "A watch lacks the value before revision {} of {}, although its request asks for it.",
                 shown.revision,
                 r.text(shown.key)
             ),
         };
         let reason =
-            "A watch that asks for previous values gets the one of the revision before, unless that was compacted.";
+            "A watch with previous values delivers the value right before each event, unless that value was compacted.";
         let draft = r.draft(Kind::Violation, r.watcher(watch), shown.key, stream(watch), summary, facts, reason);
         Some(match shown.previous {
             Some(_) => draft,
-            // Nobody who is recorded had asked for a compaction that takes it away.
+            // No recorded client had requested a compaction of that value.
             None => r.without_compaction(draft, shown.revision - 1, r.time_of(watch, event)),
         })
     });
@@ -395,15 +395,15 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     each(r, ruling, |watch, flaw| {
         let WatchViolation::Compacted { response, next, highest } = flaw else { return None };
-        let fact = r.response(watch, response, "was told that the revision asked for is compacted");
+        let fact = r.response(watch, response, "was answered that the requested revision is compacted");
         let facts = vec![r.watch(watch), Fact { revision: revision(next), ..fact }];
         let by_then = if highest > 0 {
-            format!("the highest compaction that anybody is recorded to have asked for was through {highest}")
+            format!("the highest recorded compaction request is through {highest}")
         } else {
-            "nobody is recorded to have asked for a compaction".to_owned()
+            "no compaction request is recorded".to_owned()
         };
-        let summary = format!("A watch that goes on at revision {next} was ended as compacted; {by_then}.");
-        let reason = "A revision is compacted only below the one that a compaction names.";
+        let summary = format!("A watch that continues at revision {next} ended as compacted, but {by_then}.");
+        let reason = "A compaction compacts only the revisions below the one that it names.";
         let told = r.recording.responses[response as usize].time;
         let draft = r.draft(Kind::Violation, r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason);
         Some(r.without_compaction(draft, next, told))

@@ -1,4 +1,4 @@
-//! Rules about the course of writes.
+//! Predicates over the writes of etcd, for `revision-reuse`, `revision-rewind`, `split-timeline` and `lost-write`.
 
 use super::{Recorded, logs, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
@@ -12,17 +12,17 @@ impl Recorded<'_> {
         self.look_at(ruling, |at| self.analysis.effects.class(at) == Class::Write);
     }
 
-    /// What showed a revision, and the answer to a later request that is of a lower one.
+    /// The record that showed a revision, and the later request that was answered at a lower one.
     pub(super) fn went_back(&self, backward: &Backward, answered: &str) -> Vec<Fact> {
         let asked = self.asked(backward.later);
         let then = match self.operation(backward.later).revision {
-            0 => format!("{asked}; was told that this revision is in the future"),
+            0 => format!("{asked}; was answered that this revision is in the future"),
             number => format!("{asked}; {answered} at revision {number}"),
         };
         vec![self.proof(backward.earlier), self.sent(backward.later, then)]
     }
 
-    /// Cites what shows that a revision exists.
+    /// The record that shows that a revision exists, as a fact.
     pub(super) fn proof(&self, proof: Proof) -> Fact {
         match proof {
             Proof::Operation(at) => match self.operation(at).revision {
@@ -31,13 +31,13 @@ impl Recorded<'_> {
             },
             Proof::Response(watch, n) => {
                 let number = self.proved(proof);
-                let fact = self.response(watch, n, format!("was told of revision {number}"));
+                let fact = self.response(watch, n, format!("received revision {number}"));
                 Fact { revision: revision(number), ..fact }
             }
         }
     }
 
-    /// The highest revision that something shows to exist.
+    /// The highest revision that a record shows to exist.
     pub(super) fn proved(&self, proof: Proof) -> i64 {
         proved(self.recording, proof)
     }
@@ -60,13 +60,13 @@ pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let Some(writer) = r.analysis.timeline.revision(revision).and_then(|revision| revision.writer) else {
                     continue;
                 };
-                let says = format!("was shown that revision {revision} changed {}", r.text(key));
+                let says = format!("received that revision {revision} changed {}", r.text(key));
                 (revision, vec![r.write(writer), r.witness(shown_by, key, says)], key)
             }
             _ => continue,
         };
         let summary = format!("Revision {number} answers for two writes.");
-        let reason = "A revision is one transaction: etcd gives each its own number.";
+        let reason = "A revision is one transaction, and etcd gives each its own number.";
         let incarnation = facts[0].incarnation;
         let mut draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         draft.consequence = "one of the acknowledged writes is lost, or clients see different histories".to_owned();
@@ -83,11 +83,11 @@ pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         }
         let facts = r.went_back(backward, "acknowledged");
         let summary = format!(
-            "A write that was sent after revision {} had been seen was given revision {}.",
+            "A write that was sent after revision {} had been seen committed at revision {}.",
             r.proved(backward.earlier),
             r.operation(backward.later).revision
         );
-        let reason = "Revisions only rise.";
+        let reason = "A write commits above every revision that was complete before the write was sent.";
         let incarnation = r.client_of(backward.later);
         let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
@@ -107,7 +107,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let version = r.version_at(known);
                 let key = version.change.key;
                 let other = r.change(crate::order::etcd::Change { key, value });
-                let says = format!("was shown at revision {}: {other}", version.revision);
+                let says = format!("received at revision {}: {other}", version.revision);
                 (version.revision, key, vec![r.version(known), r.witness(shown_by, key, says)])
             }
             Contradiction::OtherKey { revision, key, shown_by } => {
@@ -115,14 +115,13 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 else {
                     continue;
                 };
-                let says = format!("was shown that revision {revision} changed {}", r.text(key));
+                let says = format!("received that revision {revision} changed {}", r.text(key));
                 (revision, key, vec![r.version(of.start), r.witness(shown_by, key, says)])
             }
             _ => continue,
         };
         let summary = format!("Revision {number} has two contents.");
-        let reason =
-            "Every member applies the same transactions: what a revision changed is the same wherever it is read.";
+        let reason = "Every member applies the same transactions, so a revision has one content on every member.";
         let incarnation = facts[1].incarnation;
         let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         ruling.found_of(draft, fault);
@@ -131,7 +130,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 impl Recorded<'_> {
-    /// The acknowledged write that an answer lacks and that nobody else saw either.
+    /// The acknowledged write that an answer lacks and that no other record shows.
     pub(super) fn lost(&self, mismatch: &Mismatch, seen: &Sightings) -> Option<(u32, u32)> {
         seen.lost(&self.analysis.timeline, mismatch)
     }
@@ -160,7 +159,8 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             known.revision,
             told.revision
         );
-        let reason = "An acknowledged write is in every later state, until another write replaces it; none did.";
+        let reason = "An acknowledged write stays in every later state until another write replaces it, and no write \
+                     replaced this one.";
         let incarnation = facts[0].incarnation;
         let cause = known.revision.to_string();
         let draft = r.draft(Kind::Violation, incarnation, known.change.key, cause, summary, facts, reason);

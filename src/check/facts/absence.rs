@@ -1,4 +1,5 @@
-//! Answers that say of a name that nothing bears it, held against what is known of the name.
+//! Input: 404 answers. Output: whether an object certainly existed under the name at the answered state, with the proof. Trap:
+//! a 404 without a `Status` about the object says nothing about the name.
 
 use crate::check::facts::staleness;
 use crate::check::{Evidence, Fact};
@@ -8,8 +9,8 @@ use crate::model::{Promise, promise};
 use crate::order::{After, Version, is_deliberate, remembers};
 use rustc_hash::FxHashMap;
 
-/// Whether an answer says that nothing bears the name. A 404 without `Status` is about the path: a resource that is not served yet, a
-/// subresource that does not exist.
+/// Whether an answer says that no object has the name. A 404 without `Status` is about the path: a resource that is not served
+/// yet, or a subresource that does not exist.
 pub fn is_absence(o: &Operation) -> bool {
     o.status == 404
         && o.key.is_some()
@@ -18,22 +19,22 @@ pub fn is_absence(o: &Operation) -> bool {
         && !o.marks.has(Marks::NO_RESOURCE)
 }
 
-/// Whether an object certainly bore a name at a revision.
+/// Whether an object certainly had a name at a revision.
 pub fn was_borne(evidence: &Evidence<'_>, key: KeyId, revision: Revision) -> bool {
     evidence.order.presence(evidence.history).at(key, revision).is_some()
 }
 
-/// What proves that an object bore the name of an absence from a revision on until after the answer: then the answer shows no state of that
-/// revision or a later one. The first fact shows the object, the second one the answer.
+/// The proof that an object had an absent name from a revision on until after the answer, so that the answer shows no state of
+/// that revision or a later one. The first fact shows the object, and the second one the answer.
 pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Revision) -> Option<Vec<Fact>> {
     let (history, order) = (evidence.history, evidence.order);
     let presence = order.presence(history);
     let life = presence.at(o.key, from)?;
     let (version, after) = presence.proof(o.key, from)?;
     let name = history.key_name(o.key);
-    let shown = evidence.version(&version, format!("{name} was there at revision {}", version.revision));
-    let mut facts = vec![shown, staleness::answer(evidence, id, from, "that there is none")];
-    // The answer shows some state from the revision on, and before the first write that was sent after it.
+    let shown = evidence.version(&version, format!("{name} existed at revision {}", version.revision));
+    let mut facts = vec![shown, staleness::answer(evidence, id, from, "404 (not found)")];
+    // The answer shows a state from the revision on, and before the first write that was sent after it.
     let later = order.heads.after(history, &order.clocks, history.resource_of(o.key), o.clock, o.ret);
     if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
         match after {
@@ -48,7 +49,8 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
                 facts.push(evidence.operation(by, version.revision, format!("{name} was removed later")))
             }
             After::Watched(watch) => {
-                let says = format!("a watch went on to revision {} or later without an event of its end", life.through);
+                let says =
+                    format!("a watch continued to revision {} or later without an event of its end", life.through);
                 facts.push(evidence.operation(watch, version.revision, says));
             }
             After::Itself | After::Witness => {}
@@ -56,7 +58,7 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
         facts.push(evidence.request(write, later, format!("the write of revision {later} was sent after that answer")));
         return Some(facts);
     }
-    // Whatever was sent after the answer took effect above the state that it shows.
+    // A request that was sent after the answer took effect above the state that the answer shows.
     let removed = |id: OperationId| {
         let by = history.operation(id);
         order.clocks.before((o.ret, o.clock), (by.invoke, by.clock))
@@ -73,15 +75,13 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
     let read = shown_after(evidence, o, &version)?;
     let of = history.operation(read);
     let revision = if of.answered.is_some() { of.answered } else { version.revision };
-    let says = format!(
-        "{}, sent after that answer, showed it: one life has no end and no second beginning",
-        history.request_name(&of)
-    );
+    let says =
+        format!("{}, sent after that answer, showed the same uid, and one uid has one life", history.request_name(&of));
     facts.push(evidence.operation(read, revision, says));
     Some(facts)
 }
 
-/// A read without version that was sent after an answer, and shows the life of a version: it was there when that answer was made.
+/// A read without version that was sent after an answer, and shows the life of a version. The life existed at that answer.
 fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Option<OperationId> {
     let (history, order) = (evidence.history, evidence.order);
     if !version.uid.is_some() {
@@ -102,30 +102,30 @@ fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Opt
     reads.into_iter().find(recent)
 }
 
-/// An answer that told a session that nothing bore a name.
+/// An answer to a session that a name has no object.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial {
-    /// When it came.
+    /// The time of the answer.
     pub time: Time,
-    /// It shows the state of this revision or a later one.
+    /// The answer shows the state of this revision or a later one.
     pub revision: Revision,
     /// The request.
     pub id: OperationId,
 }
 
-/// The denials of every session, by name and clock.
+/// The denials of every session, by session, name and clock.
 #[derive(Debug, Default)]
 pub struct Denials {
-    /// Of each clock those that reached further than all before them, in order of time.
+    /// Per clock, the denials with a higher revision than all before them, in order of time.
     of: FxHashMap<(u32, KeyId, ClockId), Vec<Denial>>,
 }
 
 impl Denials {
-    /// Collects them.
+    /// Collects the denials of reads with a memory that are not deliberate.
     pub fn collect(evidence: &Evidence<'_>) -> Denials {
         let (history, order) = (evidence.history, evidence.order);
         let mut denials = Denials::default();
-        // A 404 to a write may be that of an admission webhook, about another object.
+        // A 404 to a write may come from an admission webhook, about another object.
         for (id, o) in evidence.of_verbs(&[Verb::Get]) {
             let counts = is_absence(&o) && o.ret.is_known() && remembers(history, o.incarnation);
             if !counts || is_deliberate(&order.chains, id, &o) {
@@ -148,12 +148,12 @@ impl Denials {
         denials
     }
 
-    /// Whether there is none.
+    /// Whether there is no denial.
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// The one that reached furthest of those which a session had before a request, where a version was there by then.
+    /// The denial with the highest revision that a session had before a request, if it reaches the given version.
     pub fn before(&self, evidence: &Evidence<'_>, o: &Operation, key: KeyId, version: Revision) -> Option<Denial> {
         let order = evidence.order;
         let of = self.of.get(&(order.sessions.index_of(o.incarnation), key, o.clock))?;

@@ -1,21 +1,22 @@
-//! Who made a version, as one process knows it: the place where rules ask whether two records are of two processes.
+//! The author of a version, as one process knows it. This is the only place where rules ask whether two records belong to two
+//! processes.
 
 use crate::check::Evidence;
 use crate::history::{IncarnationId, Marks};
 use crate::order::Version;
 
-/// Who made a version, the clearest case first.
+/// The author of a version, the clearest case first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Author {
     /// Certainly another process.
     Another,
-    /// Nobody knows, or a life that may be of the same process: see [`crate::order::Sessions::are_two`].
+    /// An unknown writer, or a life that may be of the same process: see [`crate::order::Sessions::are_two`].
     Unknown,
     /// The process itself.
     Itself,
 }
 
-/// Whether a process made a version itself.
+/// The author of a version in relation to a process.
 pub fn author(evidence: &Evidence<'_>, version: &Version, process: IncarnationId) -> Author {
     let (history, sessions) = (evidence.history, &evidence.order.sessions);
     if !version.writer.is_some() {

@@ -1,15 +1,16 @@
-//! Why it is open whether one process knew of one thing when it did the next.
+//! Doubts whether one process knew an earlier answer when it sent a later request. Output: a reason, which turns a violation
+//! of a session rule into a suspect; `None` if the process certainly knew it.
 
 use crate::check::Evidence;
 use crate::history::{IncarnationId, Marks, Operation, ToldBy};
 use crate::ingest::Time;
 use crate::order::EvidenceRef;
 
-/// An answer may be on its way so long, in nanoseconds: what a client sends meanwhile it sends without knowing the answer, which
-/// the log of a server does not show.
+/// The latency of an answer, in nanoseconds. A client may send a request before it receives an answer that a server's log
+/// already has.
 const LATENCY: i64 = 10_000_000;
 
-/// Why a process life may be several processes at a time; `None`: something tells that it is one.
+/// The reason why a process life may be several concurrent processes; `None` if evidence shows that it is one.
 ///
 /// Replicas behind one address have one user, address and agent, and an audit event names no process
 /// (<https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/>). A node's own identity is one process of a
@@ -24,15 +25,17 @@ pub fn several(evidence: &Evidence<'_>, incarnation: IncarnationId) -> Option<&'
     }
     if chains.are_crowded(incarnation) {
         return Some(
-            "the process is told by its user, address and agent, and watched one scope twice at a time: there may be several",
+            "only user, address and agent identify the process, and it watched one scope twice at a time, so it may \
+            be several processes",
         );
     }
     (!life.is_local() && !chains.has_watches(incarnation)).then_some(
-        "the process is told by its user, address and agent, which several processes behind one address share, and it never watched",
+        "only user, address and agent identify the process, several processes behind one address may share them, and \
+        it never watched",
     )
 }
 
-/// Why a request may not have been sent by a process that knew what something had shown at a time; `None`: it knew.
+/// The reason why the sender of a request may not have known an earlier observation; `None` if it knew.
 pub fn doubt(evidence: &Evidence<'_>, (showing, at): (EvidenceRef, Time), later: &Operation) -> Option<&'static str> {
     let (history, order) = (evidence.history, evidence.order);
     if let Some(several) = several(evidence, later.incarnation) {
@@ -42,15 +45,17 @@ pub fn doubt(evidence: &Evidence<'_>, (showing, at): (EvidenceRef, Time), later:
     let before = history.operation(earlier).incarnation;
     if order.sessions.is_guess(before, later.incarnation) {
         return Some(
-            "the labels of the two process lives say nothing about their place, so that they may be of two processes (--same-process)",
+            "the labels of the two process lives name no place, so they may belong to two processes (--same-process)",
         );
     }
     let of_client = |o: &Operation| o.marks.has(Marks::CLIENT_SIDE);
     let earlier = history.operation(earlier);
     let surely = Time(at.0.saturating_add(LATENCY));
     let apart = order.clocks.before((surely, earlier.clock), (later.invoke, later.clock));
-    (!of_client(&earlier) && !of_client(later) && !apart)
-        .then_some("only servers recorded the two, and the second may have been sent before the first was answered")
+    (!of_client(&earlier) && !of_client(later) && !apart).then_some(
+        "only servers recorded the two requests, and the second may have been sent before the client \
+                   received the first answer",
+    )
 }
 
 #[cfg(test)]
@@ -68,13 +73,13 @@ mod tests {
         let watches = "recorded audit\nctl@A  WATCH services from 1\n";
         assert_eq!(of(&format!("{watches}{NEAR}")), [Kind::Suspect]);
         assert_eq!(of(&format!("{watches}{apart}")), [Kind::Violation]);
-        assert_eq!(of(&format!("recorded audit\n{apart}")), [Kind::Suspect], "nothing tells that it is one process");
+        assert_eq!(of(&format!("recorded audit\n{apart}")), [Kind::Suspect], "nothing shows that it is one process");
         let local = format!("client ctl address=127.0.0.1\nrecorded audit\n{apart}");
         assert_eq!(of(&local), [Kind::Violation], "no other machine has that address");
-        assert_eq!(of(NEAR), [Kind::Violation], "the client itself says when it had the answer");
+        assert_eq!(of(NEAR), [Kind::Violation], "the client itself recorded the time of the answer");
     }
 
-    /// What the rule finds where one life of a user listed pods at 100 and the next one, five seconds later, at 80.
+    /// The findings if one life of a user listed pods at 100 and the next one, five seconds later, at 80.
     fn of_two_lives(user: &str, labels: [&str; 2]) -> Vec<Kind> {
         let life = |label: &str, second: u32, ask: &str, revision: u32| {
             format!(
@@ -94,7 +99,7 @@ mod tests {
         let of = |list: &str| {
             kinds(&monotonic_reads::RULE, &format!("{servers}{seen}k@B LIST fields(spec.nodeName=n1) rv=0 => {list}\n"))
         };
-        assert_eq!(of("9 {b:u2@8[node=n1]}"), [Kind::Suspect], "it lists what the process had seen");
+        assert_eq!(of("9 {b:u2@8[node=n1]}"), [Kind::Suspect], "it lists an object that the process had seen");
         assert_eq!(of("14 {b:u2@12[node=n1]}"), []);
     }
 

@@ -1,7 +1,8 @@
-//! Bodies of versions, out of whichever evidence shows them best.
+//! Bodies of versions. Input: versions of some objects. Output: for each the best recorded body: a whole one if some record
+//! has it.
 //!
-//! One version stands in many places: the answer to its writer, lists, events, reads of others. Recorders cut some of them down, and
-//! audit policies leave some out. So a file more must not hide what another file shows.
+//! One version appears in several records: the answer to its writer, lists, events, other reads. Recorders cut some bodies,
+//! and audit policies omit some. An additional file must not hide a body that another file shows.
 
 use crate::check::Evidence;
 use crate::check::facts::provenance;
@@ -13,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// How many places that show one version are kept: those that show the whole object before all others.
+/// The most records of one version that are kept. Records of the whole object come first.
 const PLACES: usize = 4;
 
 type Place = (KeyId, Revision);
@@ -25,7 +26,7 @@ pub struct BodyReader<'e, 'h> {
     places: OnceCell<FxHashMap<Place, Vec<(Symbol, Document)>>>,
 }
 
-/// What was read.
+/// Bodies that were read.
 #[derive(Default)]
 pub struct Bodies {
     documents: FxHashMap<Document, Value>,
@@ -33,24 +34,24 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// A body by where it stands.
+    /// A body by its document.
     pub fn get(&self, document: Document) -> Option<&Value> {
         self.documents.get(&document)
     }
 
-    /// The body of a version: a whole one where there is one.
+    /// The best body of a version.
     pub fn of(&self, version: &Version) -> Option<&Value> {
         self.documents.get(self.best.get(&(version.key, version.revision))?)
     }
 }
 
 impl<'e, 'h> BodyReader<'e, 'h> {
-    /// For versions of these objects.
+    /// A reader for versions of these objects.
     pub fn new(evidence: &'e Evidence<'h>, keys: impl IntoIterator<Item = KeyId>) -> BodyReader<'e, 'h> {
         BodyReader { evidence, keys: keys.into_iter().collect(), places: OnceCell::new() }
     }
 
-    /// Reads the bodies of versions, and other documents with them.
+    /// Reads the bodies of versions, and additional documents.
     pub fn read(&self, versions: &[Version], documents: impl IntoIterator<Item = Document>) -> Bodies {
         let history = self.evidence.history;
         let mut wanted: Vec<Document> = documents.into_iter().collect();
@@ -91,7 +92,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
         bodies
     }
 
-    /// Everything that shows a version of one of the objects.
+    /// All records of versions of the objects.
     fn places(&self) -> &FxHashMap<Place, Vec<(Symbol, Document)>> {
         self.places.get_or_init(|| {
             let history = self.evidence.history;
@@ -101,7 +102,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
                     return;
                 }
                 let known = places.entry(place).or_default();
-                // Only of a whole object the missing deletionTimestamp says something.
+                // Only in a whole object a missing deletionTimestamp has a meaning.
                 let whole =
                     attributes.is_some() && history.attributes[attributes.index()].deletion == Deletion::NotBegun;
                 if whole {
@@ -112,7 +113,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
                 }
             };
             for (id, o) in history.operations.by_id() {
-                // A dry run shows a content that nobody stored, and a Scale the version of another object.
+                // A dry run shows a content that was never stored, and a Scale shows the version of another object.
                 if o.marks.has(Marks::DRY_RUN)
                     || o.subresource == Subresource::Scale
                     || !o.marks.has(Marks::ANSWER_BODY)
@@ -130,7 +131,7 @@ impl<'e, 'h> BodyReader<'e, 'h> {
             for stream in &history.streams {
                 for index in stream.deliveries() {
                     let event = &history.deliveries[index];
-                    // A DELETED event shows what the object was before.
+                    // A DELETED event shows the object before its deletion.
                     let shows = matches!(event.kind, DeliveryKind::Added | DeliveryKind::Modified);
                     if shows && self.keys.contains(&event.key) {
                         let document = Document::Delivery(index as u32, stream.operation);
@@ -154,7 +155,7 @@ mod tests {
     use crate::ingest::SourceRule;
     use serde_json::{Value, json};
 
-    /// A change of another client is undone after a conflict, or without any condition.
+    /// A change of another client is undone after a conflict, or without any precondition.
     const UNDONE: [(&Rule, &str); 3] = [
         (
             &laundered_conflict::RULE,
@@ -170,7 +171,7 @@ mod tests {
         )
     }
 
-    /// What a rule finds in the evidence of a story whose lines were changed, each file with its name.
+    /// The findings of a rule in a story with changed lines, each file with its name.
     fn changed(rule: &Rule, story: &str, change: impl Fn(&str, &mut Value)) -> Vec<Kind> {
         let made = evidence(story).unwrap_or_else(|error| panic!("{error}"));
         let sources: Vec<SourceRule> = made.sources.iter().filter_map(|s| SourceRule::parse(s).ok()).collect();

@@ -1,4 +1,4 @@
-//! Resources and keys of a history, found without going through all of them.
+//! Indices of a history's resources and keys, and the budget of declarations.
 
 use crate::check::Evidence;
 use crate::history::{KeyId, ResourceId, Symbol};
@@ -10,36 +10,36 @@ use rustc_hash::FxHashMap;
 pub struct Catalog {
     plurals: FxHashMap<Symbol, Vec<ResourceId>>,
     keys: FxHashMap<ResourceId, Vec<KeyId>>,
-    /// How many versions the timeline has of the keys of a resource.
+    /// Per resource, the number of versions in the timeline.
     versions: FxHashMap<ResourceId, u64>,
 }
 
-/// Looks at versions that the declarations of one rule may take, and more for each version and request of the history. A declaration
-/// looks at each version of its resource; many declarations of one resource would take the product.
+/// The budget of one rule's declarations, in examined versions, and its increment for each version and request of the history.
+/// A declaration examines each version of its resource, so many declarations of one resource would cost the product.
 const LOOKS: u64 = if cfg!(test) { 2_000 } else { 2_000_000 };
 const LOOKS_EACH: u64 = 64;
 
-/// Why declarations are left open of which a rule has too many.
+/// The reason for declarations beyond the budget.
 pub const CROWDED: &str = "there are more declarations, and versions of their objects, than one run looks at";
 
-/// The looks at versions that are left to the declarations of a rule.
+/// The remaining budget of a rule's declarations.
 #[derive(Debug)]
 pub struct Looks(u64);
 
 impl Looks {
-    /// What a rule may take.
+    /// The budget of one rule.
     pub fn of(evidence: &Evidence<'_>) -> Looks {
         Looks(LOOKS + LOOKS_EACH * (evidence.versions() + evidence.history.operations.len() as u64))
     }
 
-    /// Takes so many; whether there were so many.
+    /// Takes an amount. Returns whether the budget had it.
     pub fn take_many(&mut self, wanted: u64) -> bool {
         let rest = self.0.checked_sub(wanted);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    /// Takes those of one declaration at the versions of a resource; whether there were so many.
+    /// Takes the amount of one declaration for a resource. Returns whether the budget had it.
     pub fn take(&mut self, evidence: &Evidence<'_>, resource: ResourceId) -> bool {
         self.take_many(evidence.versions_of(resource))
     }
@@ -61,14 +61,14 @@ impl Catalog {
 }
 
 impl<'h> Evidence<'h> {
-    /// Resources and keys by name.
+    /// The catalog, built at the first use.
     fn catalog(&self) -> &'h Catalog {
         self.facts.catalog.get_or_init(|| Catalog::of(self))
     }
 }
 
 impl Evidence<'_> {
-    /// The resources of the history that a declaration means, in order.
+    /// The resources of the history that a declaration names, in order.
     pub(in crate::check) fn resources_named(&self, name: &ResourceName) -> Vec<ResourceId> {
         let history = self.history;
         let is = |id: &ResourceId| {
@@ -91,12 +91,12 @@ impl<'h> Evidence<'h> {
         of_plural.find(|id| self.history.resources[id.index()].group == group)
     }
 
-    /// How many versions there are.
+    /// The number of versions in the history.
     pub(in crate::check) fn versions(&self) -> u64 {
         self.catalog().versions.values().sum()
     }
 
-    /// How many versions of objects of a resource there are.
+    /// The number of versions of a resource's objects.
     pub(in crate::check) fn versions_of(&self, resource: ResourceId) -> u64 {
         self.catalog().versions.get(&resource).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How rules cite the evidence, and the words for it.
+//! Citations of the evidence: facts with position, time and clock, and the words for them.
 
 use super::Evidence;
 use crate::check::finding::{Draft, Fact, Kind};
@@ -8,11 +8,11 @@ use crate::order::graph::{HappensBefore, Reason, Record};
 use crate::order::{EvidenceRef, Origin, Version};
 use rustc_hash::FxHashMap;
 
-/// How many steps the search for a cycle in a small graph takes.
+/// The step limit of the search for a cycle in a small graph.
 const STEPS: u64 = 10_000;
 
 impl<'h> Evidence<'h> {
-    /// Cites an operation. For a read and a write the time is its return, for a watch its start.
+    /// An operation as a fact. The time is its return for a read or a write, and its start for a watch.
     pub fn operation(&self, id: OperationId, revision: Revision, says: impl Into<String>) -> Fact {
         let o = self.history.operation(id);
         let (time, clock) = self.order.moment(self.history, EvidenceRef::Answer(id));
@@ -31,17 +31,17 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Cites the beginning of an operation: when it was sent.
+    /// The request of an operation as a fact, with the time when it was sent.
     pub fn request(&self, id: OperationId, revision: Revision, says: impl Into<String>) -> Fact {
         Fact { time: self.history.operation(id).invoke, ..self.operation(id, revision, says) }
     }
 
-    /// Cites one key inside an operation: a listed item.
+    /// One key inside an operation as a fact: a listed item.
     pub fn item(&self, id: OperationId, key: KeyId, uid: Symbol, revision: Revision, says: impl Into<String>) -> Fact {
         Fact { key, uid, ..self.operation(id, revision, says) }
     }
 
-    /// Cites a delivery by its index.
+    /// A delivery as a fact, by its index.
     pub fn delivery(&self, index: usize, watch: OperationId, says: impl Into<String>) -> Fact {
         let d = &self.history.deliveries[index];
         let o = self.history.operation(watch);
@@ -60,7 +60,7 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Cites a version of T where it is known from; its writer, where there is one.
+    /// A version of the revision order as a fact: its writer if known, else its evidence.
     pub fn version(&self, version: &Version, says: impl Into<String>) -> Fact {
         if version.writer.is_some() {
             let fact = self.operation(version.writer, version.revision, says);
@@ -69,7 +69,7 @@ impl<'h> Evidence<'h> {
         self.shown(version, version.origin(), version.uid, says)
     }
 
-    /// Cites one piece of evidence that shows a version, with the uid that it shows.
+    /// One record that shows a version as a fact, with the uid that it shows.
     pub fn shown(&self, version: &Version, origin: Origin, uid: Symbol, says: impl Into<String>) -> Fact {
         let shown_by = origin.operation(self.history);
         let shower = shown_by.is_some().then(|| self.history.operation(shown_by));
@@ -89,7 +89,7 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Cites what shows a revision.
+    /// The evidence of a revision as a fact.
     pub fn showing(&self, showing: EvidenceRef, revision: Revision, says: impl Into<String>) -> Fact {
         match showing {
             EvidenceRef::Answer(id) => self.operation(id, revision, says),
@@ -97,7 +97,7 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Cites a read from a cache by its index.
+    /// A read from a cache as a fact, by its index.
     pub fn cache_read(&self, index: usize, says: impl Into<String>) -> Fact {
         let read = &self.history.cache_reads[index];
         Fact {
@@ -115,7 +115,7 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Cites why one thing comes before another.
+    /// The reason of an edge of the happens-before graph as a fact.
     pub fn reason(&self, reason: Reason) -> Fact {
         let fact = match reason.at {
             Record::Operation(id) => self.operation(id, reason.revision, reason.says),
@@ -126,21 +126,19 @@ impl<'h> Evidence<'h> {
         Fact { key, ..fact }
     }
 
-    /// A fact for each step of the first cycle of a small graph, in order; `None` where there is none, or none short enough for a
-    /// certificate.
+    /// A fact for each step of the first cycle of a small graph, in order; `None` without a cycle of at most five steps.
     pub fn contradiction(&self, before: &HappensBefore<'_>) -> Option<Vec<Fact>> {
         let (_, cycle) = before.anomalies(STEPS).cycles.into_iter().next()?;
         let steps = cycle.steps.iter().map(|step| before.explain(*step).map(|reason| self.reason(reason)));
         steps.collect::<Option<Vec<Fact>>>().filter(|facts| facts.len() <= 5)
     }
 
-    /// Operations that count as something a process did or saw: answered, not a shadow of a client's own record, not a dry run
-    /// of a write.
+    /// The operations that count as acts or observations of a process. Shadows of a client's own record are left out.
     pub fn operations(&self) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
         self.history.operations.but_shadows()
     }
 
-    /// Those of [`Evidence::operations`] that have one of some verbs.
+    /// The operations of [`Evidence::operations`] with one of some verbs.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
         self.history.operations.of_verbs(verbs)
     }
@@ -151,14 +149,14 @@ impl<'h> Evidence<'h> {
         if id.is_some() { self.history.operations.incarnation(id.index()) } else { IncarnationId::NONE }
     }
 
-    /// What a version is, in words: "pods default/web-0 version 37 (uid 3ce7…)".
+    /// A version in words: "pods default/web-0@37 (uid 3ce7…)".
     pub fn version_words(&self, key: KeyId, uid: Symbol, revision: Revision) -> String {
         let uid = self.short_uid(uid);
         let name = self.history.key_name(key);
         if uid.is_empty() { format!("{name}@{revision}") } else { format!("{name}@{revision} (uid {uid})") }
     }
 
-    /// The first characters of a uid.
+    /// The first 8 characters of a uid of more than 12.
     pub fn short_uid(&self, uid: Symbol) -> String {
         let text = self.history.name(uid);
         match text.char_indices().nth(8) {
@@ -167,7 +165,7 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// What happened at a version, in words.
+    /// The change at a version in words.
     pub fn change_words(&self, version: &Version) -> String {
         use crate::order::Change;
         let what = match version.change {
@@ -179,7 +177,7 @@ impl<'h> Evidence<'h> {
         format!("{} was {what} at revision {}", self.history.key_name(version.key), version.revision)
     }
 
-    /// The last part of a user name, for sentences: `node-1` of `system:node:node-1`.
+    /// The last part of a user name: `node-1` of `system:node:node-1`.
     pub fn short_client(&self, operation: &Operation) -> &'h str {
         self.history.short_client(operation.incarnation)
     }
@@ -193,13 +191,13 @@ impl<'h> Evidence<'h> {
             && !operation.marks.has(Marks::DRY_RUN)
     }
 
-    /// A finding that rests on what the records of a process do not say: a suspect where a line between those that it cites could not be
-    /// used, since that line may have said it.
+    /// A finding that rests on what the records of a process lack. It becomes a suspect if a line between the cited ones could
+    /// not be used, because that line may hold the missing record.
     pub fn unless_lost(&self, draft: Draft) -> Draft {
         self.unless_lost_before(draft, None)
     }
 
-    /// The same, where what is missed may stand as late as in front of a record that the finding does not cite.
+    /// The same, if the missing record may stand as late as `end`, which the finding does not cite.
     pub fn unless_lost_before(&self, mut draft: Draft, end: Option<Position>) -> Draft {
         if draft.kind != Kind::Violation || self.history.problems.is_empty() {
             return draft;
@@ -219,21 +217,21 @@ impl<'h> Evidence<'h> {
             let between = kept().find(|problem| (*first..=*last).contains(&problem.line) || problem.line == 0)?;
             Some(format!("line {} of {} could not be used", between.line, summary.path))
         };
-        // The first by name, so that the report is the same each time.
+        // The least by text, so that the report is deterministic.
         if let Some(lost) = cited.iter().filter_map(lost).min() {
             draft.kind = Kind::Suspect;
-            draft.reason = format!("{} Not proved: {lost}, and what is missed may have stood there.", draft.reason);
+            draft.reason = format!("{} Not proved: {lost}, and may have held the missing record.", draft.reason);
         }
         draft
     }
 
-    /// What faults of one server with one resource have in common, for folding.
+    /// The fold cause of faults of one server with one resource.
     pub fn cause(&self, operation: &Operation) -> String {
         let resource = self.history.scopes[operation.scope.index()].resource;
         format!("{} of server {}", self.history.resource_name(resource), self.history.server_name(operation.server))
     }
 
-    /// A server's name in a sentence.
+    /// The server in a sentence.
     pub fn server_words(&self, operation: &Operation) -> String {
         match self.history.server_name(operation.server) {
             "" => "the server".to_owned(),
@@ -241,15 +239,15 @@ impl<'h> Evidence<'h> {
         }
     }
 
-    /// Who saw it, in a sentence: the user name, or the file that someone saved.
+    /// The observer in a sentence: the user name, or the recorder of a file.
     pub fn observer_words(&self, operation: &Operation) -> String {
         match self.history.client_name(operation.incarnation) {
-            "" => format!("whoever recorded {}", self.history.file_name(operation.position.file)),
+            "" => format!("the recorder of {}", self.history.file_name(operation.position.file)),
             name => name.to_owned(),
         }
     }
 
-    /// What an event did, in words: "MODIFIED of pods d/a at revision 7".
+    /// A delivery in words: "MODIFIED of pods d/a at revision 7".
     pub fn delivery_words(&self, index: usize) -> String {
         let d = &self.history.deliveries[index];
         let word = match d.kind {
@@ -261,7 +259,7 @@ impl<'h> Evidence<'h> {
                 return format!("the end of the initial events at revision {}", d.revision);
             }
             DeliveryKind::Error => return format!("an error {}", d.code),
-            DeliveryKind::Unidentified => return "an event whose object could not be identified".to_owned(),
+            DeliveryKind::Unidentified => return "an event of an unidentified object".to_owned(),
         };
         format!("{word} of {} at revision {}", self.history.key_name(d.key), d.revision)
     }

@@ -1,4 +1,5 @@
-//! What a write's own answer proves about the revision at which it committed.
+//! Input: a write and its answer. Output: what the answer proves about the write's revision. Trap: an answer may show a
+//! version that existed before ([`shown`]), so only [`proven`] and [`attributed`] are revisions of the write itself.
 
 use crate::check::Evidence;
 use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
@@ -6,7 +7,7 @@ use crate::order::{Provenance, Version, remembers};
 use rustc_hash::FxHashMap;
 
 /// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
-/// answered above it. A no-op answers with the version that it met, and so may any patch without base: neither proves a commit.
+/// answered above it. A write that changed nothing is answered with the current version, and so may any patch without base be.
 pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     let shows = evidence.committed(o)
         && o.key.is_some()
@@ -22,8 +23,8 @@ pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     (shows && commits).then_some(o.answered)
 }
 
-/// The revision at which a write without base took effect, as the timeline takes it: its answer's version, where nobody else
-/// wrote that version and nobody showed it before.
+/// The revision that the timeline attributes to a write without base: the version of its answer, if no other request wrote
+/// that version and no record showed it before.
 pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> {
     let history = evidence.history;
     let o = history.operation(id);
@@ -32,9 +33,9 @@ pub fn attributed(evidence: &Evidence<'_>, id: OperationId) -> Option<Revision> 
     proven(evidence, &o).or(wrote.then_some(o.answered))
 }
 
-/// The version of its object that the answer of an accepted update shows, where it proves no commit: the one that it made, or the one that
-/// is there, where it changed nothing. A server asks etcd in both cases (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate reads
-/// the object again before it leaves an update out), so it is the last one of its time.
+/// The version that the answer of an accepted update shows without proof of a commit: the version that it made, or the current
+/// one if it changed nothing. In both cases the server reads the object from etcd (apiserver `pkg/storage/etcd3/store.go`,
+/// GuaranteedUpdate), so no later version existed before the request.
 pub fn shown(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     let shows = shows_object(o) && evidence.committed(o) && proven(evidence, o).is_none();
     shows.then_some(o.answered)
@@ -50,14 +51,14 @@ fn shows_object(o: &Operation) -> bool {
         && !o.marks.has(Marks::REMOVES)
 }
 
-/// Whether a write was answered with success and is not known to have changed nothing: servers that find nothing to change commit nothing
-/// and answer with the version that is there (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
+/// Whether a write was answered with success and may have changed something. A server that finds nothing to change commits
+/// nothing and answers with the current version (apiserver `pkg/storage/etcd3/store.go`, GuaranteedUpdate).
 pub fn took_effect(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     evidence.committed(o) && !changed_nothing(evidence, id, o)
 }
 
-/// Whether the answer shows the version that the write was based on, or one that was there before: another request wrote it, or somebody
-/// was shown it before this one was sent.
+/// Whether the answer shows the base of the write, or a version from before it: another request wrote that version, or a
+/// client was shown it before this request was sent.
 fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let (history, order) = (evidence.history, evidence.order);
     if !shows_object(o) || order.timeline.wrote_its_answer(id) || proven(evidence, o).is_some() {
@@ -77,24 +78,24 @@ fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
 pub struct Commit {
     /// The write.
     pub id: OperationId,
-    /// The same.
+    /// The operation of `id`.
     pub operation: Operation,
-    /// Of which key the version is.
+    /// The key of the version.
     pub key: KeyId,
     /// Its revision.
     pub revision: Revision,
 }
 
 impl Commit {
-    /// Whether nobody had seen its revision, or a higher one, when it was sent: see [`is_above_all`].
+    /// Whether no client had seen its revision, or a higher one, when it was sent: see [`is_above_all`].
     pub fn is_above_all(&self, evidence: &Evidence<'_>) -> bool {
         (self.key, self.revision) == (self.operation.key, self.operation.answered)
             && is_above_all(evidence, self.id, &self.operation)
     }
 }
 
-/// Versions that are certainly the commits of their writers, at their revisions: creations, updates above their bases, and deletions
-/// that T knows.
+/// Versions that certainly are the commits of their writers: creations, updates above their bases, and deletions in the
+/// revision order.
 pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> + 'e {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let writes = evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]);
@@ -107,7 +108,7 @@ pub fn commits<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Commit> +
         let (id, operation) = (version.writer, history.operation(version.writer));
         let proved = match operation.verb {
             Verb::Delete => version.uid.is_some() && removal(evidence, version).is_some(),
-            // What its answer shows is among the others.
+            // A version that the answer shows is among `answered`.
             _ => {
                 proven(evidence, &operation) == Some(version.revision)
                     && !(timeline.wrote_its_answer(id) && operation.key == version.key)
@@ -129,7 +130,7 @@ pub fn unproven<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = (Operati
     writes.filter(move |(_, o)| remembers(evidence.history, o.incarnation) && shown(evidence, o).is_some())
 }
 
-/// Whether a write that proves its revision certainly got one above all that anybody had seen when it was sent.
+/// Whether a write with a proven revision certainly committed above everything that any client had seen when it was sent.
 pub fn is_above_all(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let (history, order) = (evidence.history, evidence.order);
     order.frontiers.are_steady()
@@ -139,8 +140,8 @@ pub fn is_above_all(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> 
         && history.scopes[o.scope.index()].resource == history.resource_of(o.key)
 }
 
-/// Whether a version was sent for after a higher revision was complete: the store went back, and its revisions no longer order
-/// lives (`revision-rewind` speaks of it).
+/// Whether a version was requested after a higher revision was complete. Then the store went back, and its revisions do not
+/// order lives (`revision-rewind` reports it).
 pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
     if !version.writer.is_some() {
         return false;
@@ -151,17 +152,17 @@ pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
     head.is_some_and(|head| head.revision > version.revision)
 }
 
-/// Removals of which both the request and the revision are known: request to the deletion in T, with the uid that it ended.
+/// Removals with a known request and a known revision: request to deletion, with the uid that it ended.
 ///
-/// An event dates a deletion only where it is known not to carry the version before (servers before 1.10 put that one into the event):
-/// the watch would have delivered that version, or the request or its answer names it. An etcd witness always dates one, though a
-/// tombstone without the value before it names no uid: the request's answer does.
+/// An event dates a deletion only if it certainly does not carry the version before (servers before 1.10 carry that one): the
+/// watch would have delivered that version, or the request or its answer names it. An etcd witness always dates a deletion,
+/// but its tombstone may name no uid; then the request's answer does.
 pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
     let deletions = evidence.order.timeline.deletions().filter(|v| v.writer.is_some());
     deletions.filter_map(|version| Some((version.writer, removal(evidence, version)?))).collect()
 }
 
-/// A deletion in T with the uid that it ended, where it is certainly its writer's and certainly at its revision.
+/// A deletion in the revision order with its uid, if it certainly belongs to its writer and has its own revision.
 fn removal(evidence: &Evidence<'_>, deletion: Version) -> Option<Version> {
     let o = evidence.history.operation(deletion.writer);
     let before = if o.answered.is_some() { o.answered } else { o.asked_revision };
@@ -193,7 +194,7 @@ mod tests {
         let story = "recorded audit\nc@A CREATE a => a:u1@21\nc@A DELETE a => ok:u1\n";
         let known = [("25".to_owned(), "u1".to_owned())];
         assert_eq!(dated(&format!("{story}etcd +a:u1@21 -a:-@25 +b:u2@30\n")), known);
-        // Which of two tombstones the request left is not known where another life may lie between.
+        // If another life may lie between, nothing shows which of two tombstones the request left.
         assert_eq!(dated(&format!("{story}etcd -a:-@25 +b:u2@30\n")), []);
     }
 
@@ -206,13 +207,13 @@ mod tests {
         assert_eq!(watched("w@A WATCH from 22 -a:u1@25"), known);
         assert_eq!(watched("w@A WATCH rv=0 +a:u1@21 -a:u1@25"), known);
         assert_eq!(watched("w@A WATCH initial rv=0 +a:u1@21 ^^23 -a:u1@25"), known);
-        // Somebody may have changed it to version 25 before the watch began, and servers before 1.10 say that one.
+        // Another client may have written version 25 before the watch began, and servers before 1.10 carry that one.
         assert_eq!(watched("w@A WATCH rv=0 -a:u1@25"), []);
         assert_eq!(watched("w@A WATCH from 30 -a:u1@25"), []);
         assert_eq!(watched("w@A WATCH rv=0 +a:u0@19 -a:u1@25"), []);
-        // What leaves a selector may live on.
+        // An object that leaves a selection may still exist.
         assert_eq!(watched("w@A WATCH labels(x=y) from 20 +a:u1@21 -a:u1@25"), []);
-        // Servers from 1.26 on answer with the deletion's own version, those before with the one that it ended.
+        // Servers from 1.26 on answer with the deletion's own version, earlier ones with the version that it ended.
         for answer in ["a:u1@25", "a:u1@21"] {
             let answered = story.replace("ok:u1", answer);
             assert_eq!(dated(&format!("{answered}w@A WATCH from 20 +a:u1@21 -a:u1@25\n")), known);

@@ -1,4 +1,5 @@
-//! PUTs that were accepted after one of the same object was refused with 409, and what such a retry put back.
+//! Input: PUTs that were accepted after one of the same object was refused with 409. Output: the retries whose content put
+//! back every change of others between the two versions. Only bodies that were recorded as a whole are compared.
 
 use super::Evidence;
 use super::authorship::{Author, author};
@@ -12,45 +13,45 @@ use crate::order::{Change, Relation, Version, Versions, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-/// How far back it is looked who had set a value.
+/// The most earlier versions that are examined for the writer of a value.
 const EARLIER: usize = 16;
 
 /// Writes over more versions than this are not compared.
 const SINCE: usize = 64;
 
-/// A PUT that came through, after one that was refused.
+/// An accepted PUT after a refused one.
 pub struct Retry<'e> {
-    /// The PUT that was refused.
+    /// The refused PUT.
     pub refused: OperationId,
-    /// The PUT that came through.
+    /// The accepted PUT.
     pub write: OperationId,
-    /// The version that the refused one named.
+    /// The version that the refused PUT named.
     base: Version,
-    /// The versions from then on, before the write.
+    /// The versions after the base and before the write.
     since: Versions<'e>,
-    /// Whether the refusal was complete for certain before the write was sent.
+    /// Whether the refusal was certainly complete before the write was sent.
     pub is_ordered: bool,
 }
 
-/// A retry that put back what others had changed.
+/// A retry that put back the changes of others.
 pub struct Laundered {
-    /// The PUT that was refused.
+    /// The refused PUT.
     pub refused: OperationId,
-    /// The PUT that came through.
+    /// The accepted PUT.
     pub write: OperationId,
-    /// What it undid.
+    /// The change that it undid.
     pub undone: Undone,
-    /// Who had set the value that came back.
+    /// The author of the restored value.
     pub author: Author,
 }
 
-/// The retries of a history that put back what others had changed.
+/// The retries of a history that put back the changes of others.
 pub fn laundered(evidence: &Evidence<'_>) -> Vec<Laundered> {
     let retries: Vec<_> = retries(evidence).into_iter().filter(|retry| retry.is_ordered).collect();
     compare(evidence, &retries).0
 }
 
-/// Whether an operation is a PUT whose content can be compared.
+/// Whether an operation is a PUT with comparable content.
 fn is_put(evidence: &Evidence<'_>, o: &Operation) -> bool {
     o.verb == Verb::Update
         && o.key.is_some()
@@ -61,14 +62,14 @@ fn is_put(evidence: &Evidence<'_>, o: &Operation) -> bool {
         && remembers(evidence.history, o.incarnation)
 }
 
-/// Pairs of a refused PUT and the next one of the same object by the same process that came through, on a later version.
+/// Pairs of a refused PUT and the next accepted one of the same object by the same process, on a later version.
 pub fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
     let timeline = &evidence.order.timeline;
     let mut refused: FxHashMap<(IncarnationId, KeyId, Subresource), Vec<OperationId>> = FxHashMap::default();
     let mut found = Vec::new();
     for (id, o) in evidence.of_verbs(&[Verb::Update]).filter(|(_, o)| is_put(evidence, o)) {
         let place = (o.incarnation, o.key, o.subresource);
-        // A conflict about the uid names the one that bears the name.
+        // A conflict about the uid names the uid of the current object.
         if o.status == 409 && !o.answer_uid.is_some() {
             refused.entry(place).or_default().push(id);
         }
@@ -97,7 +98,7 @@ pub fn retries<'e>(evidence: &Evidence<'e>) -> Vec<Retry<'e>> {
 /// The versions that one retry needs.
 struct Plan {
     since: Vec<Version>,
-    /// Before the base, the nearest first.
+    /// Versions before the base, the nearest first.
     earlier: Vec<Version>,
 }
 
@@ -111,7 +112,7 @@ impl Plan {
     }
 }
 
-/// The retries that put back what others had changed, and how many others could not be compared.
+/// The retries that put back the changes of others, and the number of retries that could not be compared.
 pub fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered>, u64) {
     let (mut found, mut open): (Vec<Laundered>, u64) = (Vec::new(), 0);
     let reader = BodyReader::new(evidence, retries.iter().map(|retry| retry.base.key));
@@ -131,7 +132,7 @@ pub fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered
             }
         }
     }
-    // Of several attempts before one write the first that proves it.
+    // If several refusals precede one write, the first one that proves it counts.
     let mut told: FxHashSet<OperationId> = FxHashSet::default();
     found.sort_by_key(|l| (l.write, l.author, l.refused));
     found.retain(|l| told.insert(l.write));
@@ -142,8 +143,8 @@ fn whole(body: Option<&Value>) -> Option<Fields<'_>> {
     body.filter(|body| recorded_fields(body).is_none()).map(Fields::of)
 }
 
-/// What a retry put back, if nothing of what others had changed survived it. `None`: what was read, replaced, sent or stored was not
-/// recorded as a whole.
+/// The change that a retry undid, if no change of others survived the retry. `None`: the version read, replaced, sent or
+/// stored was not recorded as a whole.
 fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodies) -> Option<Option<Laundered>> {
     let sent = whole(bodies.get(Document::Request(retry.write)))?;
     let after = whole(bodies.get(Document::Answer(retry.write)))?;
@@ -166,7 +167,7 @@ fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodi
             undone.push((!certain, path, changed));
         }
     }
-    // Of several fields the one that proves most.
+    // If several fields went back, the one with the strongest proof counts.
     let authored = undone
         .into_iter()
         .map(|(open, path, changed)| (open, setter(evidence, retry, path, &old, &earlier), path, changed));
@@ -177,13 +178,13 @@ fn undone(evidence: &Evidence<'_>, retry: &Retry<'_>, plan: &Plan, bodies: &Bodi
     }))
 }
 
-/// Who had set the value that a field had in the base.
+/// The author of a field's value in the base.
 fn setter(evidence: &Evidence<'_>, retry: &Retry<'_>, path: &str, old: &Fields<'_>, earlier: &[Fields<'_>]) -> Author {
     let versions = evidence.order.timeline.versions(retry.base.key);
     let at = versions.through(retry.base.revision).saturating_sub(1);
     let same = earlier.iter().take_while(|fields| fields.get(path) == old.get(path)).count();
     let Some(set) = versions.get(at - same) else { return Author::Unknown };
-    // A creation, or a version before it that had another value.
+    // A creation, or an earlier version with another value, shows the author.
     let is_known = set.change == Change::Created || same < earlier.len();
     let by = || author(evidence, &set, evidence.history.operation(retry.write).incarnation);
     if is_known { by() } else { Author::Unknown }

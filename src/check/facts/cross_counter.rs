@@ -1,25 +1,24 @@
-//! Where a write stands in the counter of another resource, and whether an end had come before a request was sent.
-//!
-//! Two built-in resources may be kept in two etcds, so that their revisions do not compare
-//! ([`History::share_counter`](crate::history::History::share_counter)). What was complete before a request was sent, and what
-//! was sent after its answer, bounds it in every counter all the same.
+//! Places of writes in the counter of another resource. Two built-in resources may be kept in two etcd clusters, so that their
+//! revisions do not compare ([`History::share_counter`](crate::history::History::share_counter)). Input: a version or an
+//! operation, and a resource. Output: an interval of that resource's counter, from the revision that was complete before the
+//! request to the first one that was sent after the answer.
 
 use crate::check::{Evidence, Fact};
 use crate::history::{ClockId, OperationId, ResourceId, Revision};
 use crate::ingest::Time;
 use crate::order::{Change, Death, Lifetime, Removal, Version};
 
-/// A stretch of a counter in which a write took effect.
+/// An interval of a counter in which a write took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The state that it met is at or after this revision.
+    /// Inclusive lower bound of the state at the write.
     pub from: Revision,
-    /// And at or before this one; `None`: nothing bounds it.
+    /// Inclusive upper bound; `None` without a bound.
     pub through: Option<Revision>,
 }
 
 impl Place {
-    /// Where a version stands in the counter of a resource.
+    /// The place of a version in the counter of a resource.
     pub fn of_version(evidence: &Evidence<'_>, version: &Version, resource: ResourceId) -> Place {
         let history = evidence.history;
         if history.share_counter(history.resource_of(version.key), resource) {
@@ -31,7 +30,7 @@ impl Place {
         Place { from: Revision::NONE, through: sent_later(evidence, resource, version.moment(history)) }
     }
 
-    /// Where an operation stands in the counter of a resource.
+    /// The place of an operation in the counter of a resource.
     pub fn of_operation(evidence: &Evidence<'_>, id: OperationId, resource: ResourceId) -> Place {
         let (history, order) = (evidence.history, evidence.order);
         let o = history.operation(id);
@@ -43,7 +42,7 @@ impl Place {
     }
 }
 
-/// Below everything that was sent after a moment.
+/// The revision below the first one that was sent after a moment.
 fn sent_later(evidence: &Evidence<'_>, resource: ResourceId, (time, clock): (Time, ClockId)) -> Option<Revision> {
     if !time.is_known() || !clock.is_some() {
         return None;
@@ -52,7 +51,8 @@ fn sent_later(evidence: &Evidence<'_>, resource: ResourceId, (time, clock): (Tim
     Some(revision.previous())
 }
 
-/// Whether a version was certainly complete before a request was sent: by its revision, or by the times of who wrote or saw it.
+/// Whether a version was certainly complete before a request was sent: by its revision, or by the times of its writer and its
+/// observers.
 pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -> bool {
     if !id.is_some() {
         return false;
@@ -66,7 +66,7 @@ pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -
         || moments.into_iter().flatten().any(|moment| order.clocks.before(moment, sent))
 }
 
-/// The same of a removal of unknown revision.
+/// Whether a removal at an unknown revision was certainly complete before a request was sent.
 pub fn was_removed_before(evidence: &Evidence<'_>, removal: &Removal, id: OperationId) -> bool {
     if !id.is_some() {
         return false;
@@ -75,14 +75,14 @@ pub fn was_removed_before(evidence: &Evidence<'_>, removal: &Removal, id: Operat
     by.ret.is_known() && evidence.order.clocks.before((by.ret, by.clock), (o.invoke, o.clock))
 }
 
-/// Whether a life was certainly over before a request was sent.
+/// Whether a life had certainly ended before a request was sent.
 pub fn had_ended(evidence: &Evidence<'_>, life: &Lifetime, id: OperationId) -> bool {
     let timeline = &evidence.order.timeline;
     let removed = life.removal(timeline).is_some_and(|removal| was_removed_before(evidence, &removal, id));
     removed || life.last(timeline).is_some_and(|last| was_before(evidence, &last, id))
 }
 
-/// When a life was over at the latest, by those who ended or saw it.
+/// The times by which a life had ended, from the requests that ended it and the clients that saw it.
 pub fn end_moments(evidence: &Evidence<'_>, life: &Lifetime) -> Vec<(Time, ClockId)> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let answered = |id: OperationId| (history.operation(id).ret, history.operation(id).clock);
@@ -92,7 +92,7 @@ pub fn end_moments(evidence: &Evidence<'_>, life: &Lifetime) -> Vec<(Time, Clock
     [removal, writer, last.map(|last| last.moment(history))].into_iter().flatten().collect()
 }
 
-/// Cites the end of a life, where one is known.
+/// The end of a life as a fact, if known.
 pub fn end(evidence: &Evidence<'_>, life: &Lifetime, name: &str) -> Option<Fact> {
     let timeline = &evidence.order.timeline;
     let uid = evidence.short_uid(life.uid);
@@ -106,10 +106,10 @@ pub fn end(evidence: &Evidence<'_>, life: &Lifetime, name: &str) -> Option<Fact>
         return Some(evidence.version(&last, gone));
     }
     let other = evidence.short_uid(last.uid);
-    Some(evidence.version(&last, format!("{name} was borne by uid {other}, so uid {uid} was gone")))
+    Some(evidence.version(&last, format!("{name} had uid {other}, so uid {uid} was gone")))
 }
 
-/// Words for when a life ended: "at revision 30", "after revision 20".
+/// The end of a life in words: "at revision 30", "after revision 20".
 pub fn when(evidence: &Evidence<'_>, life: &Lifetime) -> String {
     let timeline = &evidence.order.timeline;
     match (life.death, life.last(timeline), life.removal(timeline)) {

@@ -1,4 +1,5 @@
-//! The first read of each process life on each scope.
+//! The first read of each process life on each scope. A list from the cache counts as a first read if a restart before it
+//! would not show.
 
 use super::Evidence;
 use crate::history::{Asked, IncarnationId, Marks, OperationId, ScopeId, ToldBy, Verb};
@@ -6,13 +7,13 @@ use crate::order::remembers;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl<'h> Evidence<'h> {
-    /// The first list or watch of each process life on each scope that was answered.
+    /// The first answered list or watch of each process life on each scope.
     pub(in crate::check) fn first_reads(&self) -> &'h FirstReads {
         self.facts.first_reads.get_or_init(|| first_reads(self))
     }
 }
 
-/// The first reads of process lives, by scope.
+/// The first reads of process lives, by life and scope.
 pub type FirstReads = FxHashMap<(IncarnationId, ScopeId), OperationId>;
 
 fn first_reads(evidence: &Evidence<'_>) -> FirstReads {
@@ -29,8 +30,8 @@ fn first_reads(evidence: &Evidence<'_>) -> FirstReads {
         {
             let scope = (o.incarnation, o.scope);
             first.entry(scope).or_insert(id);
-            // User and address do not change with a restart: a list from the cache, where no reflector had been at work, may
-            // be the first read of a new process.
+            // User and address do not change with a restart. A list from the cache, before any reflector of the scope, may be
+            // the first read of a new process.
             let restart_may_hide = history.incarnations[o.incarnation.index()].told_by == ToldBy::Address;
             if restart_may_hide && o.verb == Verb::List && o.asked == Asked::Any && !reflects.contains(&scope) {
                 first.insert(scope, id);

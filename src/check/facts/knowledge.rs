@@ -1,4 +1,6 @@
-//! What processes knew of names: which object they had last seen under a name, and whether they had seen it end.
+//! The knowledge of processes about names. Input: answers, lists, events and cache reads of the wanted processes. Output: per
+//! process and name the last reads in order of time. Trap: [`ClientKnowledge::last`] returns `None` if another read may have
+//! come later; and knowledge is complete only if [`ClientKnowledge::may_know_more`] is false.
 
 use crate::check::{Evidence, Fact};
 use crate::history::{
@@ -9,49 +11,49 @@ use crate::ingest::Time;
 use crate::order::{Reading, Relation, is_deliberate, premise, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a process learnt of a name.
+/// The state of a name as a process knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The object with this uid bears it.
+    /// The object with this uid has the name.
     Life(Symbol),
     /// The object with this uid is gone.
     End(Symbol),
-    /// An object left what the process watches: it may be gone, or only changed.
+    /// An object left the watched selection: it may be gone, or only changed.
     Left(Symbol),
-    /// Nothing bears it.
+    /// No object has the name.
     Nothing,
-    /// The process may have put another object there itself, or ended the one that it knew.
+    /// The process itself may have created another object, or ended the one that it knew.
     Unsure,
 }
 
-/// What showed it.
+/// The source of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// The answer about one object.
+    /// An answer about one object.
     Answer(OperationId),
     /// A list.
     List(OperationId),
-    /// An event: index of the delivery, its watch.
+    /// An event: delivery index, watch.
     Event(u32, OperationId),
-    /// A read from a cache: index.
+    /// A cache read, by index.
     Cache(u32),
 }
 
-/// One thing that a process learnt of a name.
+/// One read of a name by a process.
 #[derive(Clone, Copy, Debug)]
 pub struct LastRead {
-    /// When it had reached the process.
+    /// The time at which it had reached the process.
     pub moment: (Time, ClockId),
-    /// What it learnt.
+    /// The state that it showed.
     pub known: Known,
-    /// The version; zero: none.
+    /// The version; zero without one.
     pub revision: Revision,
-    /// What showed it.
+    /// Its source.
     pub shown: Shown,
 }
 
 impl LastRead {
-    /// The body that it showed.
+    /// The body that it showed, if it was recorded.
     pub fn document(&self, key: KeyId) -> Option<Document> {
         match self.shown {
             Shown::Answer(id) => Some(Document::Answer(id)),
@@ -75,7 +77,7 @@ impl LastRead {
         }
     }
 
-    /// Cites it.
+    /// The read as a fact.
     pub fn fact(&self, evidence: &Evidence<'_>, key: KeyId, says: String) -> Fact {
         let uid = match self.known {
             Known::Life(uid) | Known::End(uid) | Known::Left(uid) => uid,
@@ -89,22 +91,22 @@ impl LastRead {
     }
 }
 
-/// What some processes learnt of some names.
+/// The reads of some names by some processes.
 #[derive(Debug, Default)]
 pub struct ClientKnowledge {
     of: FxHashMap<(IncarnationId, KeyId), Vec<LastRead>>,
-    /// Reads of which the evidence does not show what they showed, by the resource and the name that was asked for, if one was.
+    /// Reads without a recorded content, by resource and requested name; no name for a whole collection.
     silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
-    /// Resources that some client watches in the logs of servers. An audit policy may leave out the watches of all others.
+    /// Resources that some client watches in the logs of servers. For others, an audit policy may omit all watches.
     watched: FxHashSet<ResourceId>,
-    /// Lives that recorded what they did themselves, of those that were asked for.
+    /// Wanted lives that recorded their own requests.
     recorders: FxHashSet<IncarnationId>,
-    /// Lives that may be of the same process as one that was asked for.
+    /// Lives that may be of the same process as a wanted one.
     kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
 }
 
 impl ClientKnowledge {
-    /// Collects what these processes learnt of these names.
+    /// Collects the reads of these names by these processes.
     pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> ClientKnowledge {
         let mut memories = ClientKnowledge::default();
         if wanted.is_empty() {
@@ -128,7 +130,7 @@ impl ClientKnowledge {
         let operations = &evidence.history.operations;
         for id in operations.ids_but_shadows() {
             let (verb, key) = (operations.verb(id.index()), operations.key(id.index()));
-            // Most are about one object that nobody asked for.
+            // Most operations are about an object that is not wanted.
             if is_about_one(verb, key) && !asked_for[key.index()] {
                 continue;
             }
@@ -185,7 +187,7 @@ impl ClientKnowledge {
         let mut listed: FxHashSet<KeyId> = FxHashSet::default();
         for item in history.items_of(o) {
             listed.insert(item.key);
-            // A deletion of many answers with what it deleted.
+            // A deletion of a collection answers with the deleted objects.
             let known = if o.verb.is_write() { Known::End(item.uid) } else { Known::Life(item.uid) };
             self.learn((o.incarnation, item.key), glimpse(known, item.revision));
         }
@@ -213,19 +215,19 @@ impl ClientKnowledge {
         }
     }
 
-    /// Everything that a process learnt of a name, in order of clock, then time.
+    /// All reads of a name by a process, by clock, then by time.
     pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[LastRead] {
         self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
     }
 
-    /// Everything that a process may have learnt of a name, in no order: what other lives did that may be of it, too.
+    /// All reads of a name that a process may have made, unordered, with those of lives that may be of the same process.
     pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &LastRead> {
         let kin = self.kin.get(&incarnation).into_iter().flatten();
         [incarnation].into_iter().chain(kin.copied()).flat_map(move |life| self.of(life, key))
     }
 
-    /// The last thing that a process had certainly learnt of a name before a moment. `None` too where something else that it
-    /// learnt may have come later, or something newer that another life learnt which may be of the same process.
+    /// The last read of a name that a process had certainly made before a moment. `None` if another read may have come later,
+    /// or if a life that may be of the same process read something newer.
     pub fn last(
         &self,
         evidence: &Evidence<'_>,
@@ -242,7 +244,7 @@ impl ClientKnowledge {
         let last = of_each_clock(self.of(incarnation, key))
             .filter_map(latest)
             .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
-        // What may lie between the last thing and the moment.
+        // Reads that may lie between the last read and the moment.
         let between = |of_clock: &'_ [LastRead], counts: &dyn Fn(&LastRead) -> bool| {
             let from = of_clock.partition_point(|g| clocks.before(g.moment, last.moment));
             let possible = |g: &&LastRead| clocks.relation(g.moment, moment) != Relation::NotBefore;
@@ -257,7 +259,7 @@ impl ClientKnowledge {
         (!overtaken && !known_to_kin).then_some(last)
     }
 
-    /// Whether the process learnt something of a name before a moment by the times as they stand, and nothing proves that it did.
+    /// Whether the process read a name before a moment only by recorded times of unrelated clocks.
     pub fn may_have_known(
         &self,
         evidence: &Evidence<'_>,
@@ -271,7 +273,7 @@ impl ClientKnowledge {
         self.of(incarnation, key).iter().any(|g| is_open(&g))
     }
 
-    /// Whether a read that the evidence does not show may have told the process more of a name between two moments.
+    /// Whether an unrecorded read may have shown the process more of a name between two moments.
     pub fn may_know_more(
         &self,
         evidence: &Evidence<'_>,
@@ -282,7 +284,7 @@ impl ClientKnowledge {
     ) -> bool {
         let (history, clocks) = (evidence.history, &evidence.order.clocks);
         let resource = history.resource_of(key);
-        // Where a policy leaves watches out, what a process does not ask for again it may have been told.
+        // If a policy omits watches, the process may have received events that no record shows.
         if !self.recorders.contains(&incarnation) && !self.watched.contains(&resource) {
             return true;
         }
@@ -296,7 +298,7 @@ impl ClientKnowledge {
     }
 }
 
-/// The parts of a list in order of clock that are of one clock each.
+/// Splits a list that is sorted by clock into the runs of each clock.
 fn of_each_clock(all: &[LastRead]) -> impl Iterator<Item = &[LastRead]> {
     let mut rest = all;
     std::iter::from_fn(move || {
@@ -307,7 +309,7 @@ fn of_each_clock(all: &[LastRead]) -> impl Iterator<Item = &[LastRead]> {
     })
 }
 
-/// Whether what a read showed is not in the evidence.
+/// Whether the content of a read is not recorded.
 fn is_silent(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     match o.verb {
         Verb::Watch => o.outcome() != Outcome::Rejected && evidence.history.stream_of(id).is_none(),
@@ -321,7 +323,7 @@ fn is_about_one(verb: Verb, key: KeyId) -> bool {
     key.is_some() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
 }
 
-/// What the answer about one object told.
+/// The read that an answer about one object is.
 fn of_answer(id: OperationId, o: &Operation) -> Option<LastRead> {
     if !is_about_one(o.verb, o.key)
         || o.marks.has(Marks::DRY_RUN)
@@ -333,7 +335,7 @@ fn of_answer(id: OperationId, o: &Operation) -> Option<LastRead> {
     let known = match (o.verb, o.outcome()) {
         (Verb::Get, Outcome::Answered) if matches!(o.asked, Asked::Exact) || o.marks.has(Marks::LIST_ANSWER) => None,
         (_, Outcome::Rejected) if o.status == 404 && o.verb != Verb::Create => Some(Known::Nothing),
-        // A conflict's text names the uid that bears the name.
+        // The text of a conflict names the uid of the current object.
         (Verb::Create, Outcome::Rejected) if o.status == 409 => Some(Known::Unsure),
         (_, Outcome::Rejected) => named.filter(|_| o.status == 409),
         (Verb::Create, Outcome::Unknown) => Some(Known::Unsure),
@@ -341,7 +343,7 @@ fn of_answer(id: OperationId, o: &Operation) -> Option<LastRead> {
         (Verb::Delete, _) if removes(o) && o.answer_uid.is_some() => Some(Known::End(o.answer_uid)),
         (Verb::Delete, _) if o.answered.is_some() => named,
         (Verb::Delete, _) if removes(o) => Some(Known::Nothing),
-        // Without its body an answer does not show whether a finalizer still holds the object.
+        // An answer without its body does not show whether a finalizer still holds the object.
         (Verb::Delete, _) => Some(Known::Unsure),
         (_, _) if removes(o) => Some(Known::End(o.answer_uid)),
         _ => named,

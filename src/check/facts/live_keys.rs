@@ -1,4 +1,6 @@
-//! Which objects of a resource a snapshot must show at least.
+//! The objects of a resource that certainly existed at a revision. Input: intervals of lives. Output: their number by two
+//! binary searches, and their keys at a cost near their number. Invariant: the intervals kept at marks take at most twice the
+//! memory of all intervals.
 
 use crate::check::Evidence;
 use crate::history::{KeyId, Revision};
@@ -6,25 +8,24 @@ use crate::order::Life;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// So many begin at least between two places at which it is kept which ones go on.
+/// The least number of intervals that begin between two marks.
 const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 
-/// The keys of a resource (and namespace) that certainly held an object at a revision: how many is two binary searches, and which
-/// ones takes little more than there are.
+/// The keys of a resource (and namespace) that certainly held an object at a revision.
 #[derive(Debug, Default)]
 pub struct LiveKeys {
-    /// The stretches by the path of their key, as etcd orders keys.
+    /// Intervals by the path of their key, in etcd's order of keys.
     by_path: Vec<(String, Life)>,
-    /// Their indices, by where they begin.
+    /// Indices of `by_path`, by first revision.
     by_from: Vec<u32>,
-    /// Where they end, in order.
+    /// Last revisions, sorted.
     through: Vec<Revision>,
-    /// Places in `by_from`, and from where in `going` it is kept which ones of those in front go on there.
+    /// Positions in `by_from`, each with the start in `going` of the earlier intervals that still continue there.
     marks: Vec<(usize, usize)>,
     going: Vec<u32>,
 }
 
-/// Stretches of which some lie around a revision.
+/// Candidates for the intervals around one revision.
 #[derive(Debug)]
 pub struct Around<'c> {
     census: &'c LiveKeys,
@@ -35,14 +36,14 @@ pub struct Around<'c> {
 
 #[derive(Debug)]
 enum Among<'c> {
-    /// Those whose paths lie between the bounds.
+    /// Intervals with paths between the bounds.
     Paths(Range<usize>),
-    /// Those that had begun and, as far as was kept, not ended.
+    /// Intervals that had begun and had not ended at the last mark.
     Begun([&'c [u32]; 2]),
 }
 
 impl LiveKeys {
-    /// Counts some stretches.
+    /// Builds the index of some lives.
     pub fn take<'l>(evidence: &Evidence<'_>, lives: impl Iterator<Item = &'l Life>) -> LiveKeys {
         LiveKeys::of(lives.map(|life| (path(evidence, life.key), *life)).collect())
     }
@@ -53,7 +54,8 @@ impl LiveKeys {
         through.sort_unstable();
         let mut by_from: Vec<u32> = (0..by_path.len() as u32).collect();
         by_from.sort_by_key(|&at| by_path[at as usize].1.from);
-        // Kept as often as so many have begun as were kept last: all that is kept is at most twice as many as there are.
+        // A mark is set once as many intervals have begun as the last mark kept, so all marks keep at most twice the number of
+        // intervals.
         let (mut marks, mut going, mut now, mut since): (Vec<_>, Vec<u32>, Vec<u32>, usize) = Default::default();
         for (place, &at) in by_from.iter().enumerate() {
             if place - since < now.len().max(LEAST) {
@@ -69,23 +71,23 @@ impl LiveKeys {
         LiveKeys { by_path, by_from, through, marks, going }
     }
 
-    /// How many keys certainly held an object.
+    /// The number of keys that certainly held an object.
     pub fn count(&self, revision: Revision) -> usize {
         let ended = self.through.partition_point(|t| *t < revision);
         self.begun(revision) - ended
     }
 
-    /// How many stretches begin at a revision or below it.
+    /// The number of intervals that begin at or below a revision.
     fn begun(&self, revision: Revision) -> usize {
         self.by_from.partition_point(|&at| self.by_path[at as usize].1.from <= revision)
     }
 
-    /// The stretches around a revision of keys between two paths (both included).
+    /// The intervals around a revision of keys between two paths (both included).
     pub fn around<'c>(&'c self, revision: Revision, lower: Option<&'c str>, upper: Option<&'c str>) -> Around<'c> {
         let from = lower.map_or(0, |l| self.by_path.partition_point(|(p, _)| p.as_str() < l));
         let to = upper.map_or(self.by_path.len(), |u| self.by_path.partition_point(|(p, _)| p.as_str() <= u)).max(from);
         let begun = self.begun(revision);
-        // Where a mark stands, one begins: only if that is not after the revision, nothing that ended in between is left out.
+        // An interval begins at each mark. Only a mark at or before the revision leaves out no interval that ended in between.
         let mark = self.marks.partition_point(|(place, _)| *place < begun);
         let kept = mark.checked_sub(1).map_or((0, 0), |last| self.marks[last]);
         let end = if mark == 0 { 0 } else { self.marks.get(mark).map_or(self.going.len(), |next| next.1) };
@@ -99,7 +101,7 @@ impl LiveKeys {
 }
 
 impl Around<'_> {
-    /// How many are looked at to find them.
+    /// The number of candidates that are examined.
     pub fn cost(&self) -> usize {
         match &self.among {
             Among::Paths(range) => range.len(),
@@ -107,7 +109,7 @@ impl Around<'_> {
         }
     }
 
-    /// Their keys, by path.
+    /// The keys, by path.
     pub fn keys(&self) -> Vec<KeyId> {
         let by_path = &self.census.by_path;
         let holds = |at: usize| by_path[at].1.from <= self.revision && self.revision <= by_path[at].1.through;
@@ -125,18 +127,18 @@ impl Around<'_> {
     }
 }
 
-/// The path of a key below its resource, as etcd orders keys.
+/// The path of a key below its resource, in etcd's order of keys.
 pub fn path(evidence: &Evidence<'_>, key: KeyId) -> String {
     let key = evidence.history.keys[key.index()];
     let (namespace, name) = (evidence.history.name(key.namespace), evidence.history.name(key.name));
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-/// How two keys compare by their paths.
+/// Compares two keys by their paths.
 pub fn by_path(evidence: &Evidence<'_>, a: KeyId, b: KeyId) -> Ordering {
     let (history, keys) = (evidence.history, &evidence.history.keys);
     let (a, b) = (keys[a.index()], keys[b.index()]);
-    // Of one namespace the names decide.
+    // Inside one namespace the names decide.
     if a.namespace == b.namespace {
         return history.name(a.name).cmp(history.name(b.name));
     }

@@ -1,11 +1,11 @@
-//! A list, a bookmark or an event that alone stands against a write: either it names a revision that was not there yet, or the store
-//! went back.
+//! A list, a bookmark or an event that alone contradicts a write's revision. Either it names a revision that did not exist
+//! yet, or the store went back. Output: the rule that reports it, or the doubt that makes a finding a suspect.
 
 use crate::check::Evidence;
 use crate::history::{Delivery, DeliveryKind, KeyId, Marks, OperationId, Revision};
 use crate::order::EvidenceRef;
 
-/// Whether a change lies inside what a list or a watch was about: it would have had to show it.
+/// Whether a list or a watch would have had to show a change.
 fn is_inside(evidence: &Evidence<'_>, showing: EvidenceRef, key: KeyId, revision: Revision) -> bool {
     let history = evidence.history;
     let (EvidenceRef::Answer(id) | EvidenceRef::Delivery(_, id)) = showing;
@@ -15,10 +15,10 @@ fn is_inside(evidence: &Evidence<'_>, showing: EvidenceRef, key: KeyId, revision
     scope.is_some() && history.covers_key(scope, key) && selected
 }
 
-/// Writes that are looked at for one inside a watch.
+/// The most writes that are examined for one inside a watch.
 const LOOKED_AT: usize = 1_000;
 
-/// A write of its own scope that stands against a list, or a bookmark: no stream may go past a change of its own.
+/// A write of its own scope that contradicts a list or a bookmark. No stream may go past a change of its scope.
 pub fn inside(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<OperationId> {
     let writes = evidence.order.heads.alone_against(showing).iter().take(LOOKED_AT);
     writes.copied().find(|write| {
@@ -27,8 +27,8 @@ pub fn inside(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<Operation
     })
 }
 
-/// Whether a rule about watches tells of what a delivery says alone: `watch-before-write` of an event, and `false-progress` of a
-/// bookmark after which a change at or below it came, or was made.
+/// Whether a rule about watches reports the delivery that alone shows a revision: `watch-before-write` an event, and
+/// `false-progress` a bookmark with a later change at or below it.
 pub fn is_told(evidence: &Evidence<'_>, showing: EvidenceRef) -> bool {
     let EvidenceRef::Delivery(index, watch) = showing else { return false };
     let history = evidence.history;
@@ -47,15 +47,15 @@ pub fn is_told(evidence: &Evidence<'_>, showing: EvidenceRef) -> bool {
         || inside(evidence, showing).is_some()
 }
 
-/// Why a finding that rests on nothing but a list is open: several writes stand against it, one of them on what it was about, so it is
-/// likelier that the list is wrong. `torn-snapshot` looks at what it showed.
+/// The doubt of a finding that rests only on a list, if several writes contradict it and one of them lies in its scope. Then
+/// the list is more likely wrong, and `torn-snapshot` examines its content.
 pub fn doubt(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<String> {
     let writes = evidence.order.heads.alone_against(showing).len();
     let EvidenceRef::Answer(list) = showing else { return None };
     let shows = evidence.history.operation(list).marks.has(Marks::ANSWER_BODY);
     (writes > 1 && shows && inside(evidence, showing).is_some()).then(|| {
         format!(
-            "only that list shows the revision, and {writes} writes stand against it: it may be the list that is wrong"
+            "Not proved: only that list shows the revision, and {writes} writes contradict it, so the list may be wrong."
         )
     })
 }

@@ -1,4 +1,4 @@
-//! What rules look at: the history, its order, and facts that rules of several groups share. Facts know no rule.
+//! The input of rules: the history, its order, and facts that rules of several groups share. Facts know no rule.
 
 pub(in crate::check) mod absence;
 pub(in crate::check) mod authorship;
@@ -33,22 +33,23 @@ use crate::order::Order;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A history with its order, and what the user said.
+/// A history with its order and the options of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'h> {
     /// The recorded facts.
     pub history: &'h History,
-    /// What follows about order.
+    /// The derived order.
     pub order: &'h Order,
-    /// What rules are told.
+    /// The options of the run.
     pub options: &'h Options,
-    /// What more than one rule derives of it.
+    /// The facts that several rules share.
     pub facts: &'h Facts,
 }
 
-/// Facts of one history. Each is computed when the first rule asks for it, by the method of [`Evidence`] that stands in its module.
+/// Facts of one history. Each is computed at its first use, by the method of [`Evidence`] in its module.
 ///
-/// No computation here may run in parallel itself: a thread that waits for a part of it could take up a rule that asks for the whole.
+/// No computation here may run in parallel itself: a thread that waits for a part of it could begin a rule that needs the
+/// whole.
 #[derive(Debug, Default)]
 pub struct Facts {
     catalog: OnceLock<Catalog>,

@@ -1,4 +1,5 @@
-//! Values that betray what a write was derived from.
+//! Values that show from which object a write was derived. Input: writes by name that may mean either of two lives. Output: a
+//! text that the write sends and only the first life had. Trap: every version of the new object must be recorded as a whole.
 
 use crate::check::Evidence;
 use crate::check::facts::knowledge::{ClientKnowledge, LastRead, Shown};
@@ -7,24 +8,24 @@ use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-/// Shorter texts are in too many objects to betray anything.
+/// Shorter texts occur in too many objects to prove a derivation.
 const SHORTEST: usize = 3;
 
-/// How many versions of the new object are looked at.
+/// The most versions of the new object that are examined.
 const VERSIONS: usize = 16;
 
-/// A write to the new life by a process that knew the old one, where the reads alone do not say which of them it meant.
+/// A write to the new life by a process that knew the old one, if the reads do not show which of the two it meant.
 pub struct AmbiguousWrite {
     /// The write.
     pub id: OperationId,
-    /// The last sight of the old life.
+    /// The last read of the old life.
     pub seen: LastRead,
-    /// Whether the process had seen the new life too.
+    /// Whether the process had read the new life too.
     pub overtaken: bool,
 }
 
-/// For each of these writes (by place): a text that it sends, which the life that the process saw has, which no known version of
-/// the new one had, and which the process had not sent to this name before.
+/// Per write, by index: a text that it sends and the life that the process read has, but no known version of the new life, and
+/// that the process had not sent to this name before.
 pub fn values(
     evidence: &Evidence<'_>,
     memories: &ClientKnowledge,
@@ -57,14 +58,14 @@ pub fn values(
     for (at, (doubt, (read, present, own))) in doubts.iter().zip(plans).enumerate() {
         let request = bodies.get(&Document::Request(doubt.id));
         let (Some(request), Some(read)) = (request, read.and_then(|d| bodies.get(&d))) else { continue };
-        // Every version that is known and every earlier request must be readable as a whole, or the value may have been there.
+        // Every known version and every earlier request must be recorded as a whole, or the value may have been in it.
         let is_whole = |document: &Document| bodies.get(document).is_some_and(|body| recorded_fields(body).is_none());
         if present.is_empty() || !present.iter().chain(&own).all(is_whole) {
             continue;
         }
         let (before, now, sent_before) = (texts(read), all(&present), all(&own));
         let betrays = |text: &&str| before.contains(text) && !now.contains(text) && !sent_before.contains(text);
-        // The least one, so that the report is the same each time.
+        // The least text, so that the report is deterministic.
         if let Some(value) = texts(request).into_iter().filter(betrays).min() {
             found.insert(at, value.to_owned());
         }
@@ -72,7 +73,7 @@ pub fn values(
     found
 }
 
-/// The bodies of the known versions of an object before a write to it, without the write's own; `None` where one shows none.
+/// The bodies of the known versions of an object before a write to it; `None` if one of them has no body.
 fn versions(evidence: &Evidence<'_>, id: OperationId, uid: Symbol) -> Option<Vec<Document>> {
     let o = evidence.history.operation(id);
     let known = evidence.order.timeline.versions(o.key).iter();
@@ -84,12 +85,12 @@ fn versions(evidence: &Evidence<'_>, id: OperationId, uid: Symbol) -> Option<Vec
         .collect()
 }
 
-/// A body that shows a version.
+/// A document with the body of a version.
 pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> {
     let history = evidence.history;
     let shows = |id: OperationId| {
         let o = history.operation(id);
-        // A Scale shows its parent's version, not its parent.
+        // A Scale shows its parent's version, but not the parent's body.
         let answers = o.answered == version.revision && o.key == version.key && o.subresource != Subresource::Scale;
         if answers {
             return Some(Document::Answer(id));
@@ -98,7 +99,7 @@ pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> 
             return Some(Document::Item(id, version.key));
         }
         let stream = history.stream_of(id)?;
-        // A DELETED event shows what the object was before.
+        // A DELETED event shows the object before its deletion.
         let index = stream.deliveries().find(|&i| {
             let event = &history.deliveries[i];
             event.kind != DeliveryKind::Deleted && (event.key, event.revision) == (version.key, version.revision)
@@ -108,7 +109,7 @@ pub fn document(evidence: &Evidence<'_>, version: &Version) -> Option<Document> 
     [version.writer, version.shown_by(evidence.history)].into_iter().filter(|id| id.is_some()).find_map(shows)
 }
 
-/// All texts in a body that are long enough and no part of what every object has.
+/// The texts in a body that are long enough and are not common to all objects.
 fn texts(body: &Value) -> FxHashSet<&str> {
     let mut found = FxHashSet::default();
     let mut rest = vec![body];

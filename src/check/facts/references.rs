@@ -1,4 +1,5 @@
-//! Declared references: what a version says of other objects.
+//! Declared references. Input: a declaration and a version. Output: the objects that the version names ([`Mention`]), and
+//! their keys.
 
 use crate::check::facts::catalog::Looks;
 use crate::check::{Evidence, Ruling};
@@ -12,18 +13,18 @@ use std::cell::OnceCell;
 /// One object that a version names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Its uid, where the reference has one; as text, since the evidence may never show the object.
+    /// Its uid, if the reference has one. A text, because the evidence may never show the object.
     pub uid: Option<String>,
     /// Its name.
     pub target: Option<String>,
     namespace: Option<String>,
     kind: Option<String>,
     api_version: Option<String>,
-    /// Whether the target's controller made the reference.
+    /// Whether the reference says `controller: true`.
     pub by_controller: bool,
 }
 
-/// Names and resources of a history, to find what a reference names.
+/// An index of the names and resources of a history, to resolve mentions.
 #[derive(Debug)]
 pub struct Directory<'h> {
     evidence: Evidence<'h>,
@@ -31,7 +32,7 @@ pub struct Directory<'h> {
 }
 
 impl<'h> Directory<'h> {
-    /// Of one history.
+    /// The directory of one history.
     pub fn of(evidence: &Evidence<'h>) -> Directory<'h> {
         Directory { evidence: *evidence, keys: OnceCell::new() }
     }
@@ -41,20 +42,20 @@ impl<'h> Directory<'h> {
         self.evidence.resources_named(&reference.from)
     }
 
-    /// What a version mentions; `None` where the evidence does not show it.
+    /// The mentions of a version; `None` if the evidence does not show them.
     pub fn mentions(&self, reference: &Reference, version: &Version) -> Option<Vec<Mention>> {
         let declared = self.evidence.history.declared(version.key, version.uid, version.attributes)?;
         mentions(reference, &declared)
     }
 
-    /// The name that a mention stands for, where the history has it.
+    /// The key that a mention names, if the history has it.
     pub fn key(&self, reference: &Reference, from: KeyId, mention: &Mention) -> Option<KeyId> {
         let history = self.evidence.history;
         let from = history.keys[from.index()];
         let own = history.resources[from.resource.index()];
         let (plural, group) = match (&reference.to, &mention.kind) {
             (Some(to), _) => {
-                // An open group is that of the object which refers.
+                // A reference without a group means the group of its own object.
                 let group = to.group.as_deref().unwrap_or_else(|| history.name(own.group));
                 (to.plural.clone(), group.to_owned())
             }
@@ -79,7 +80,7 @@ impl<'h> Directory<'h> {
     }
 }
 
-/// The keys of the resources that a reference is declared for, in order, as far as there are looks left.
+/// The keys of the resources that a reference is declared for, in order, within the budget of `looks`.
 pub fn keys(
     evidence: &Evidence<'_>,
     resources: &[ResourceId],
@@ -127,8 +128,8 @@ fn mentions(reference: &Reference, declared: &Declared<'_>) -> Option<Vec<Mentio
     Some(found)
 }
 
-/// Whether a client is the garbage collector, which acts on dead references by profession
-/// (kubernetes cmd/kube-controller-manager: its own service account, or its name at the end of the user agent).
+/// Whether a client is the garbage collector, which acts on dead references by design (kubernetes cmd/kube-controller-manager:
+/// its own service account, or its name at the end of the user agent).
 pub fn is_collector(evidence: &Evidence<'_>, incarnation: crate::history::IncarnationId) -> bool {
     let name = evidence.history.client_name(incarnation);
     let program = match incarnation.is_some() {

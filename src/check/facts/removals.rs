@@ -1,11 +1,12 @@
-//! Removals of which nobody knows the revision: a request that removed an object was answered, and what was written after bounds it.
+//! Removals at unknown revisions. Input: answered requests that removed an object. Output: the interval that bounds each
+//! removal, by the writes that were sent after its answer or by the next object of the name.
 
 use crate::check::{Evidence, Fact};
 use crate::history::{KeyId, Operation, Revision, Symbol};
 use crate::order::{Removal, Timeline, Version};
 use rustc_hash::FxHashMap;
 
-/// A removal of an object that was certainly done at a revision or below it.
+/// A removal of an object that was certainly done at or below a revision.
 pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: Revision) -> Option<&'e Removal> {
     if !uid.is_some() {
         return None;
@@ -19,7 +20,7 @@ pub fn is_bounded(removal: &Removal) -> bool {
     removal.before.is_some_and(|before| removal.after < before)
 }
 
-/// A removal of an object, of a revision that nobody knows, that was answered before a read or a watch was sent.
+/// A removal of an object at an unknown revision that was answered before a read or a watch was sent.
 pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
     let mut removals = evidence.order.timeline.removals_of(key, uid).iter().filter(|r| r.uid.is_some());
     removals.find(|r| {
@@ -28,7 +29,7 @@ pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: 
     })
 }
 
-/// What shows that an object was removed, and by when.
+/// The facts that an object was removed, and by which revision.
 pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(removal.operation);
@@ -46,11 +47,11 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
     facts
 }
 
-/// Living versions of removed objects, by name and uid, that are no earlier than the removal can have been.
+/// Living versions of removed objects, by name and uid, at or above the upper bound of the removal.
 pub struct Later(FxHashMap<(KeyId, Symbol), Vec<Version>>);
 
 impl Later {
-    /// Goes once through the versions of each name of which an object was removed.
+    /// Collects them in one pass over the versions of each name with a removed object.
     pub fn of(timeline: &Timeline) -> Later {
         let mut later: FxHashMap<(KeyId, Symbol), Vec<Version>> = FxHashMap::default();
         for removals in timeline.open_removals().chunk_by(|a, b| a.key == b.key) {
@@ -66,8 +67,8 @@ impl Later {
     }
 }
 
-/// The last version of a removed object that is no earlier than the removal can have been. One that was there before the removal was
-/// answered shows only that revisions went back (`revision-rewind`).
+/// The last version of a removed object at or above the removal's upper bound. A version that was shown before the removal's
+/// answer proves only that revisions went back (`revision-rewind`).
 pub fn outlived_by(evidence: &Evidence<'_>, later: &Later, removal: &Removal) -> Option<Version> {
     let before = removal.before?;
     let (history, clocks) = (evidence.history, &evidence.order.clocks);

@@ -1,12 +1,13 @@
-//! Objects that may be in a selection: found without looking at every object for every selector, since each kubelet of a cluster has a
-//! selector of its own, and most informers of an operator have.
+//! An index of the objects that may be in a selection. Each kubelet of a cluster has a selector of its own, and so have most
+//! informers of an operator, so not every object is tested with every selector.
 
 use crate::check::Evidence;
 use crate::history::{AttributesId, KeyId, ResourceId, Revision, ScopeId, Symbol, selector};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError};
 
-/// The objects of one resource by what equalities in selectors ask for. An object stands at each value that some version of it had.
+/// The objects of one resource by the values that equalities in selectors name. An object is listed under each value that a
+/// version had.
 #[derive(Debug, Default)]
 pub struct Selectable {
     labels: Values<(String, String)>,
@@ -18,7 +19,7 @@ pub struct Selectable {
 #[derive(Debug)]
 struct Values<V> {
     of: FxHashMap<V, Vec<KeyId>>,
-    /// Objects with a version of which nobody recorded the value.
+    /// Objects with a version without a recorded value.
     unknown: Vec<KeyId>,
 }
 
@@ -46,7 +47,7 @@ impl<V: Eq + std::hash::Hash> Values<V> {
         }
     }
 
-    /// The objects that had one of some values, or may have had.
+    /// The objects that had one of some values, or may have had one.
     fn any_of(&self, values: impl Iterator<Item = V>) -> Vec<KeyId> {
         let known = values.filter_map(|value| self.of.get(&value)).flatten();
         known.chain(&self.unknown).copied().collect()
@@ -54,7 +55,7 @@ impl<V: Eq + std::hash::Hash> Values<V> {
 }
 
 impl Evidence<'_> {
-    /// The objects of a resource by what selectors ask for.
+    /// The index of a resource, built at the first use.
     pub(in crate::check) fn selectable(&self, resource: ResourceId) -> Arc<Selectable> {
         let mut known = self.facts.selectable.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(resource).or_insert_with(|| Arc::new(Selectable::of(self, resource))).clone()
@@ -62,7 +63,7 @@ impl Evidence<'_> {
 }
 
 impl Selectable {
-    /// Goes once through the versions of a resource.
+    /// Builds the index in one pass over the versions of a resource.
     pub fn of(evidence: &Evidence<'_>, resource: ResourceId) -> Selectable {
         let history = evidence.history;
         let mut selectable = Selectable::default();
@@ -92,7 +93,7 @@ impl Selectable {
         selectable
     }
 
-    /// The objects of which some version may be in a selection; `None` where the selector has no equality that narrows it down.
+    /// The objects with a version that may be in a selection; `None` if no equality of the selector narrows them down.
     pub fn keys(&self, evidence: &Evidence<'_>, scope: ScopeId) -> Option<Vec<KeyId>> {
         let history = evidence.history;
         let scope = history.scopes[scope.index()];
@@ -105,7 +106,7 @@ impl Selectable {
                 "status.phase" => &self.phases,
                 _ => return None,
             };
-            // A value that nobody recorded no version has.
+            // A value without a symbol is the value of no version.
             Some(values.any_of(history.names.find(value).into_iter()))
         })
     }

@@ -1,4 +1,6 @@
-//! Writes on top of a read that was no longer current, and which of them put back what others had changed.
+//! Writes on a stale read. Input: writes without a precondition, and the last reads of their processes. Output: the writes
+//! over changes of others, and those that put a field back. Bodies are read in parts of `AT_ONCE` writes, which bounds the
+//! memory.
 
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::bodies::BodyReader;
@@ -11,43 +13,43 @@ use crate::order::{Change, Version, Versions, remembers};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// For how many writes what their processes had read is kept at a time, which bounds it.
+/// The writes whose reads are kept at a time. Bounds the memory.
 const JUDGED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1 << 18 };
 
-/// How many writes are compared at a time, which bounds the bodies in memory.
+/// The writes that are compared at a time. Bounds the bodies in memory.
 pub const AT_ONCE: usize = 500;
 
 /// Writes over more versions than this since the read are not compared field by field.
 const VERSIONS: usize = 256;
 
-/// A write on top of an outdated read.
+/// A write on a stale read.
 #[derive(Debug)]
 pub struct StaleWrite {
     /// The write.
     pub id: OperationId,
-    /// What its process had last read.
+    /// The last read of the object by its process.
     pub read: LastRead,
-    /// Through which revision every version was there before it took effect.
+    /// Every version through this revision existed before the write took effect.
     pub through: Revision,
-    /// The first of the versions in between that another process made.
+    /// The first version in between that another process made.
     pub other: Version,
 }
 
-/// The writes without condition of a history, as far as a read came before them.
+/// The writes without precondition that follow a read of the same object.
 #[derive(Debug, Default)]
 pub struct Unconditioned {
-    /// Those on top of a read that was no longer current.
+    /// Those on a stale read.
     pub outdated: Vec<StaleWrite>,
     /// The process of every write that could be judged.
     pub checked: Vec<IncarnationId>,
-    /// How many could not be judged, because the process may have read more than the evidence shows.
+    /// The number of writes whose process may have read more than the evidence shows.
     pub undecided: u64,
-    /// How many could not be judged, because nothing proves that the process had its answer to a read when it sent them.
+    /// The number of writes for which nothing proves that the process had the answer to its read.
     pub unordered: u64,
 }
 
-/// Whether what a write puts there takes effect whatever the object has become. A uid guards against another object of the name, and not
-/// against changes of this one.
+/// Whether the content of a write takes effect on any version of the object. A uid guards against another object of the name,
+/// and not against changes of this one.
 fn is_unconditioned(o: &Operation) -> bool {
     let names_uid_alone = o.marks.has(Marks::REQUEST_BODY)
         && matches!(o.verb, Verb::Update | Verb::Patch)
@@ -58,14 +60,15 @@ fn is_unconditioned(o: &Operation) -> bool {
 }
 
 impl<'h> Evidence<'h> {
-    /// Writes that name no version (and deletions that name no uid either), after a read of the same object by the same process.
+    /// Writes that name no version (and deletions that name no uid either), after a read of the same object by the same
+    /// process.
     pub(in crate::check) fn unconditioned(&self) -> &'h Unconditioned {
         self.facts.unconditioned.get_or_init(|| Unconditioned::of(self))
     }
 }
 
 impl Unconditioned {
-    /// Of one history. [`Evidence::unconditioned`] keeps them.
+    /// Collects the writes of one history. [`Evidence::unconditioned`] caches them.
     pub(in crate::check) fn of(evidence: &Evidence<'_>) -> Unconditioned {
         let history = evidence.history;
         let removals = commit_evidence::removals(evidence);
@@ -81,7 +84,7 @@ impl Unconditioned {
             })
             .map(|(id, _)| id)
             .collect();
-        // Those of one object together.
+        // Writes of one object together.
         candidates.sort_by_key(|id| history.operations.key(id.index()));
         let mut found = Unconditioned::default();
         for candidates in candidates.chunks(JUDGED_AT_ONCE) {
@@ -126,7 +129,8 @@ impl Unconditioned {
     }
 }
 
-/// Through which revision every version was there before the write took effect; `None` where it is not known to have written.
+/// The revision through which every version existed before the write took effect; `None` if the write is not known to have
+/// written.
 pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
     let o = evidence.history.operation(id);
     if let Some(removal) = removal {
@@ -135,7 +139,7 @@ pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<
     let timeline = &evidence.order.timeline;
     let open = timeline.removals(o.key).iter().find(|r| r.operation == id);
     let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(before.previous())));
-    // A deletion of uncertain date comes after every version below it all the same.
+    // A deletion of uncertain date still comes after every version below it.
     let ends = |v: &Version| v.change == Change::Deleted && v.writer == id;
     let deleted = || timeline.versions(o.key).iter().rfind(ends).map(|v| v.revision.previous());
     open.or_else(|| (o.verb == Verb::Delete).then(deleted).flatten())
@@ -147,7 +151,7 @@ pub fn is_others(evidence: &Evidence<'_>, version: &Version, id: OperationId) ->
     author(evidence, version, evidence.history.operation(id).incarnation) == Author::Another
 }
 
-/// Which of these writes put a field back, by place.
+/// The writes that put a field back, by index.
 pub fn reverted<'e>(
     evidence: &Evidence<'e>,
     reader: &BodyReader<'_, 'e>,
@@ -170,7 +174,7 @@ pub fn reverted<'e>(
         _ => None,
     };
     let patches = history.documents(&found.keys().filter_map(|at| own_patch(*at)).collect::<Vec<_>>());
-    // What the process had set itself, and not only read, it may want back.
+    // A value that the process had set itself is one that it may want back.
     found.retain(|at, undone| {
         own_patch(*at)
             .and_then(|patch| patches.get(&patch))
@@ -185,14 +189,14 @@ pub struct Undone {
     pub field: String,
     /// The first version that shows the change.
     pub change: Version,
-    /// The client that made it; `None`: one of several clients, since versions in between were not recorded as a whole.
+    /// The client that made it; `None` if several clients may have, because versions in between were not recorded as a whole.
     pub by: Option<IncarnationId>,
-    /// Whether certainly other clients made it. Else a version whose writer nobody knows may have.
+    /// Whether other clients certainly made it. Otherwise a version without a known writer may have.
     pub certain: bool,
 }
 
 impl Undone {
-    /// Names the change of a field, out of the versions since a read, their authors, and the places of those that may have made it.
+    /// Builds it from the versions since a read, their authors, and the range of versions that may have made the change.
     pub fn new(
         evidence: &Evidence<'_>,
         field: String,
@@ -206,27 +210,28 @@ impl Undone {
         Undone { field, change, by, certain: is_by_others(authors, changed) == Some(true) }
     }
 
-    /// A reason, and what it lacks where the author is not certain.
+    /// The kind and the reason of a finding: a suspect if the author is not certain.
     pub fn reason(&self, reason: &str) -> (Kind, String) {
         if self.certain {
             return (Kind::Violation, reason.to_owned());
         }
-        let open = "nobody knows who made a version in between, which was not recorded as a whole and may have made the change";
+        let open = "one version in between was not recorded as a whole, its writer is unknown, and it may have made \
+                   the change";
         (Kind::Suspect, format!("{reason}. Not proved: {open}"))
     }
 
-    /// The author of the change, for a sentence.
+    /// The author of the change in a sentence.
     pub fn author_words<'h>(&self, evidence: &Evidence<'h>) -> &'h str {
         self.by.map_or("another client", |by| evidence.history.short_client(by))
     }
 
-    /// At which revision, for a sentence.
+    /// The revision of the change in a sentence.
     pub fn when_words(&self) -> String {
         format!("{} {}", if self.by.is_some() { "at" } else { "by" }, self.change.revision)
     }
 }
 
-/// A write to be compared with what its process had read and with what came in between.
+/// A write to be compared with the version that its process had read and the versions in between.
 pub struct Compared<'e> {
     /// The write.
     pub id: OperationId,
@@ -236,10 +241,10 @@ pub struct Compared<'e> {
     pub since: Versions<'e>,
 }
 
-/// Which of these writes undid a change of others, by place.
+/// The writes that undid a change of others, by index.
 ///
-/// Bodies are read again in two steps: first what was read, what was there and what was sent; all versions in between only
-/// where a field was undone, to see who had changed it.
+/// Bodies are read in two steps: first the version read, the current version and the request; then all versions in between,
+/// only for a field that was undone, to find the author of its change.
 pub fn undone<'e>(
     evidence: &Evidence<'e>,
     reader: &BodyReader<'_, 'e>,

@@ -1,4 +1,5 @@
-//! How it is shown that a state was old when it was asked for.
+//! Proofs that a state was stale at its request. Input: the state's revision or version and the time of the request. Output: a
+//! change that was complete before, and the clock offset that would explain it away if the times are of two clocks.
 
 use crate::check::{Draft, Evidence, Fact, Kind};
 use crate::history::{ClockId, OperationId, ResourceId, Revision, ScopeId};
@@ -10,13 +11,13 @@ use crate::order::{Relation, Version, Watermark};
 pub struct Staleness {
     /// The change.
     pub version: Version,
-    /// What shows that it was complete before.
+    /// The watermark that shows the change complete before the request.
     pub head: Watermark,
-    /// The smallest difference between two clocks that would explain it away, where nothing rules that out.
+    /// The smallest clock offset that would explain it away, in nanoseconds; `None` if nothing would.
     pub offset: Option<i64>,
 }
 
-/// The rule looks at this number of changes one by one, and then at the objects that the selector names.
+/// The number of changes that are examined one by one, before the index of selectable objects is used.
 const NEAR: usize = if cfg!(test) { 1 } else { 64 };
 
 impl Staleness {
@@ -38,7 +39,8 @@ impl Staleness {
         let mut changes = timeline.of_resource(resource, above, bound);
         let near = changes.by_ref().take(NEAR).find(inside);
         let first = near.or_else(|| {
-            // Where many selectors are each held against many changes, only objects that one may select are looked at.
+            // Many selectors and many changes would cost their product, so only objects that the selector may select are
+            // examined.
             let selective = history.is_selective(scope) && changes.by_ref().peekable().peek().is_some();
             match selective.then(|| evidence.selectable(resource).keys(evidence, scope)).flatten() {
                 Some(keys) => {
@@ -58,7 +60,7 @@ impl Staleness {
         for head in evidence.order.heads.reached(evidence.history, resource, version.revision) {
             match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
                 Relation::Before => return Some(Staleness { version, head, offset: None }),
-                // All that speaks for it has to be explained away, so the largest offset counts.
+                // Every watermark has to be explained away, so the largest offset counts.
                 Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
                     weaker = Some(Staleness { version, head, offset: Some(offset) });
                 }
@@ -68,7 +70,7 @@ impl Staleness {
         weaker
     }
 
-    /// The facts: the change, and what shows it complete (unless that is the same record).
+    /// The facts: the change, and the watermark that shows it complete (unless that is the same record).
     pub fn facts(&self, evidence: &Evidence<'_>) -> Vec<Fact> {
         let change = evidence.version(&self.version, evidence.change_words(&self.version));
         let shown = evidence.showing(
@@ -83,35 +85,37 @@ impl Staleness {
         }
     }
 
-    /// A finding that rests on this: a suspect where clocks could explain it away.
+    /// A finding that rests on this staleness. It becomes a suspect if a clock offset would explain it away.
     pub fn settle(&self, draft: Draft) -> Draft {
         unless_clocks_differ(draft, self.offset, "the write was not complete before")
     }
 }
 
-/// A finding that rests on two times: a suspect where clocks that differ by an offset explain it away, in that something else is true.
+/// A finding that rests on two times. It becomes a suspect if a clock offset would explain it away; `otherwise` is the clause
+/// for that case.
 pub fn unless_clocks_differ(mut draft: Draft, offset: Option<i64>, otherwise: &str) -> Draft {
     if let Some(offset) = offset {
         draft.kind = Kind::Suspect;
         let milliseconds = offset as f64 / 1e6;
         draft.reason = format!(
-            "{} Not proved: the two times are of two clocks (or of one that stepped), and if these differ by {milliseconds:.3} ms or more {otherwise}.",
+            "{} Not proved: the two times are of two clocks (or of one that stepped). If these differ by \
+            {milliseconds:.3} ms or more, {otherwise}.",
             draft.reason
         );
     }
     draft
 }
 
-/// Why a finding that rests on two times of one clock is open, where times of that clock fall from one line to a later one.
+/// The doubt of a finding that rests on two times of one clock whose times fall from one line to a later one.
 pub fn set_back(gap: i64) -> String {
     format!(
-        "Not proved: times of the clock fall from one line to a later one, and if it was set back by {:.3} ms or more in between, the \
-         write was sent first.",
+        "Not proved: times of the clock fall from one line to a later one. If the clock was set back by {:.3} ms or \
+        more in between, the write was sent first.",
         gap as f64 / 1e6
     )
 }
 
-/// The highest revision that may have been complete before a moment, by proof or by bare times.
+/// The highest revision that may have been complete before a moment, by proof or by unrelated times.
 pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time: Time) -> Option<Revision> {
     if !time.is_known() {
         return None;
@@ -122,8 +126,8 @@ pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time
     proved.max(bare)
 }
 
-/// A read in facts: what was asked and what was answered.
+/// A read as a fact: its request and its answer.
 pub fn answer(evidence: &Evidence<'_>, id: OperationId, revision: Revision, answered: &str) -> Fact {
     let request = evidence.history.request_name(&evidence.history.operation(id));
-    evidence.operation(id, revision, format!("{request}, sent later, answered {answered}"))
+    evidence.operation(id, revision, format!("{request}, sent later, returned {answered}"))
 }

@@ -1,4 +1,5 @@
-//! A state that somebody was shown, held against T: what is wrong with it.
+//! Input: a state of a scope at a revision, from a list or from initial events. Output: its contradictions with the revision
+//! order ([`Flaw`]). Trap: a missing key counts only inside the range that [`Absence`] names.
 
 use crate::check::facts::live_keys::{LiveKeys, by_path, path};
 use crate::check::facts::removals;
@@ -22,18 +23,18 @@ pub struct Shown {
     pub delivery: Option<usize>,
 }
 
-/// What a state that lacks a key says about the key.
+/// The meaning of a key that the state lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// Nothing: the state may be a part.
+    /// None: the state may be a part.
     Open,
-    /// It is not there: the state is whole.
+    /// The object is absent: the state is whole.
     Whole,
-    /// It is not there, if its path lies between these (both included): a page in the order of keys.
+    /// The object is absent if its path lies between these (both included): a page in the order of keys.
     Between(Option<String>, Option<String>),
 }
 
-/// A state of a scope at a revision, as it was shown.
+/// A state of a scope at a revision, as a record shows it.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The scope.
@@ -42,15 +43,15 @@ pub struct Snapshot {
     pub revision: Revision,
     /// The list, or the watch.
     pub operation: OperationId,
-    /// Its objects, in the order in which they were shown.
+    /// Its objects, in the recorded order.
     pub items: Vec<Shown>,
-    /// What it says about keys that are not among them.
+    /// The meaning of keys that are not among them.
     pub absence: Absence,
     /// "the list", "the initial events".
     pub what: &'static str,
 }
 
-/// One thing that is wrong with a snapshot.
+/// One error of a snapshot.
 #[derive(Clone, Debug)]
 pub struct Flaw {
     /// The key.
@@ -59,13 +60,13 @@ pub struct Flaw {
     pub says: String,
     /// The facts.
     pub facts: Vec<Fact>,
-    /// Why they cannot be.
+    /// The reason why the facts contradict each other.
     pub reason: String,
-    /// Why it is not proved, where it is not.
+    /// The reason why it is not proved, if it is not.
     pub open: Option<&'static str>,
 }
 
-/// A finding that is a suspect where something is open.
+/// A finding that becomes a suspect if something is open.
 pub fn unless_open(mut draft: Draft, open: Option<&str>) -> Draft {
     if let Some(open) = open {
         draft.kind = Kind::Suspect;
@@ -74,34 +75,34 @@ pub fn unless_open(mut draft: Draft, open: Option<&str>) -> Draft {
     draft
 }
 
-/// Why it is open whether a selector selects an object, where nothing is kept of what the selector names.
+/// The doubt of a selection by a field that the evidence does not keep.
 pub const BEYOND: &str = "the selector names a field of which the evidence keeps nothing";
 
-/// Flaws of one snapshot that are named: a list that lacks everything lacks it once.
+/// The most errors of one snapshot that are stated.
 const NAMED: usize = 20;
 
-/// How many stretches may be looked through for missing keys in one history; beyond, what is missing is not named.
+/// The most intervals that are examined for missing keys in one history.
 const STEPS: usize = 50_000_000;
 
-/// Holds snapshots against T.
+/// Compares snapshots with the revision order.
 #[derive(Debug)]
 pub struct Examiner<'h> {
     evidence: Evidence<'h>,
     presence: Presence<'h>,
-    /// The stretches of each namespace of a resource, by index.
+    /// The intervals of each namespace of a resource, by index.
     residents: Option<FxHashMap<(ResourceId, Symbol), Vec<u32>>>,
     censuses: FxHashMap<(ResourceId, Option<Symbol>), LiveKeys>,
     steps: usize,
-    /// Snapshots that were not looked through.
+    /// Snapshots that were not searched for missing keys.
     pub skipped: u64,
-    /// Snapshots with more flaws than are named.
+    /// Snapshots with more errors than `NAMED`.
     pub cut: u64,
-    /// Objects that were there and are missing, of which nothing shows what the selector asks for.
+    /// Missing objects for which nothing shows the fields that the selector names.
     pub unselected: u64,
 }
 
 impl<'h> Examiner<'h> {
-    /// Of one history.
+    /// An examiner of one history.
     pub fn new(evidence: &Evidence<'h>) -> Examiner<'h> {
         Examiner {
             evidence: *evidence,
@@ -115,7 +116,7 @@ impl<'h> Examiner<'h> {
         }
     }
 
-    /// What is wrong with a snapshot.
+    /// The errors of a snapshot.
     pub fn flaws(&mut self, snapshot: &Snapshot) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         let mut keys: Vec<(KeyId, u32)> =
@@ -196,7 +197,7 @@ impl<'h> Examiner<'h> {
             if flaws.len() > NAMED {
                 break;
             }
-            // With a selector, only the version that was there at that very revision says whether it was selected.
+            // With a selector, only the version current at that revision decides whether the object was selected.
             let selected = if selective { self.selected(snapshot, key) } else { Some(true) };
             let open = (selected.is_none() && history.is_beyond_evidence(snapshot.scope)).then_some(BEYOND);
             if selected == Some(true) || open.is_some() {
@@ -207,7 +208,8 @@ impl<'h> Examiner<'h> {
         }
     }
 
-    /// Whether the selection of a snapshot holds a key for certain. Where nothing tells which version was there, it may have been another.
+    /// Whether the selection of a snapshot certainly holds a key; `None` without evidence. Without evidence of the current
+    /// version, the object may have had another one.
     fn selected(&self, snapshot: &Snapshot, key: KeyId) -> Option<bool> {
         match self.presence.version_at(key, snapshot.revision) {
             Some(version) => self.evidence.history.selects(snapshot.scope, key, version.attributes),
@@ -231,7 +233,7 @@ impl<'h> Examiner<'h> {
     }
 
     fn at(&self, snapshot: &Snapshot) -> Fact {
-        self.whole(snapshot, format!("{} said to be the state of revision {}", snapshot.what, snapshot.revision))
+        self.whole(snapshot, format!("{} names revision {} as its state", snapshot.what, snapshot.revision))
     }
 
     fn above(&self, snapshot: &Snapshot, item: &Shown) -> Flaw {
@@ -243,7 +245,7 @@ impl<'h> Examiner<'h> {
                 self.at(snapshot),
                 self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
             ],
-            reason: format!("The state of revision {} holds nothing that was written later.", snapshot.revision),
+            reason: format!("The state of revision {} holds no later write.", snapshot.revision),
             open: None,
         }
     }
@@ -257,7 +259,7 @@ impl<'h> Examiner<'h> {
                 self.cite(snapshot, first, format!("{} showed {name} at version {}", snapshot.what, first.revision)),
                 self.cite(snapshot, second, format!("it showed {name} again, at version {}", second.revision)),
             ],
-            reason: "A state holds one object under one name.".to_owned(),
+            reason: "A state holds one object per name.".to_owned(),
             open: None,
         }
     }
@@ -276,7 +278,7 @@ impl<'h> Examiner<'h> {
                 self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
             ],
             reason: format!(
-                "The state of revision {} holds what was written at or below it, and revision {} is.",
+                "The state of revision {} includes every write at or below it, and so the write of revision {}.",
                 snapshot.revision, later.revision
             ),
             open: None,
@@ -293,7 +295,7 @@ impl<'h> Examiner<'h> {
             says: format!("shows {name}, which had been removed"),
             facts,
             reason: format!(
-                "The state of revision {} holds nothing that was removed at or below it.",
+                "The state of revision {} holds no object that was removed at or below it.",
                 snapshot.revision
             ),
             open: None,
@@ -303,13 +305,13 @@ impl<'h> Examiner<'h> {
     fn absent(&self, snapshot: &Snapshot, key: KeyId) -> Option<Flaw> {
         let (version, after) = self.presence.proof(key, snapshot.revision)?;
         let name = self.evidence.history.key_name(key);
-        let was = format!("{name} was there at revision {}", version.revision);
+        let was = format!("{name} existed at revision {}", version.revision);
         let mut facts = vec![self.evidence.version(&version, was)];
         let why = match after {
             After::Itself => "It was written at that very revision.",
             After::Change(next) => {
                 facts.push(self.evidence.version(&next, self.evidence.change_words(&next)));
-                "A uid names one life, so the object was there between the two versions."
+                "One uid has one life, so the object existed between the two versions."
             }
             After::Shown(list) => {
                 let of = self.evidence.history.operation(list).answered;
@@ -318,21 +320,21 @@ impl<'h> Examiner<'h> {
                     key,
                     version.uid,
                     of,
-                    format!("the list of revision {of} showed it still"),
+                    format!("the list of revision {of} still showed it"),
                 ));
-                "A list that shows the version still proves it for all revisions before."
+                "A list that still shows the version proves it for all revisions before."
             }
             After::Read(read) => {
                 let says =
-                    format!("{name} was read without version later, and was at version {} still", version.revision);
+                    format!("a later read of {name} without resourceVersion returned version {}", version.revision);
                 facts.push(self.evidence.operation(read, version.revision, says));
-                "A read without version is of the most recent state, and an object that it shows as it was had no change in between."
+                "A read without resourceVersion returns the most recent state, so the object had no change in between."
             }
             After::Removed(by) => {
                 let says =
                     format!("a request that was sent when revision {} was complete removed {name}", snapshot.revision);
                 facts.push(self.evidence.operation(by, version.revision, says));
-                "What a request removes was there when it was sent, and a uid names one life."
+                "The object existed when the request that removed it was sent, and one uid has one life."
             }
             After::Watched(watch) => {
                 let says = format!(
@@ -340,15 +342,16 @@ impl<'h> Examiner<'h> {
                     snapshot.revision
                 );
                 facts.push(self.evidence.operation(watch, version.revision, says));
-                "A watch delivers every change before it goes past it: either the state lacks the object, or the watch never sent its end."
+                "A watch delivers every change before it goes past it, so either the list lacks the object or the \
+                watch never delivered its end."
             }
-            After::Witness => "The witness of etcd shows no change of it in between.",
+            After::Witness => "The etcd witness shows no change of it in between.",
         };
         let lacks = format!("{} of revision {} did not hold {name}", snapshot.what, snapshot.revision);
         facts.push(self.whole(snapshot, lacks));
         Some(Flaw {
             key,
-            says: format!("lacks {name}, which was there at revision {}", snapshot.revision),
+            says: format!("lacks {name}, which existed at revision {}", snapshot.revision),
             facts,
             reason: format!("The state of revision {} holds every object of its scope. {why}", snapshot.revision),
             open: None,
@@ -356,7 +359,7 @@ impl<'h> Examiner<'h> {
     }
 }
 
-/// Which stretches are of which namespace of a resource: found at once for all, since there may be as many namespaces as lists.
+/// The intervals of each namespace of a resource. Computed for all at once, because there may be as many namespaces as lists.
 fn residents_of(evidence: &Evidence<'_>, presence: &Presence<'_>) -> FxHashMap<(ResourceId, Symbol), Vec<u32>> {
     let mut residents: FxHashMap<(ResourceId, Symbol), Vec<u32>> = FxHashMap::default();
     for (at, life) in presence.all().iter().enumerate() {
@@ -366,8 +369,8 @@ fn residents_of(evidence: &Evidence<'_>, presence: &Presence<'_>) -> FxHashMap<(
     residents
 }
 
-/// The keys on all pages of each list: a key that another page of the same list shows was not lost, the store orders keys in another
-/// way than etcd.
+/// The keys on all pages of each list. A key on another page of the same list was not lost: the store orders keys differently
+/// from etcd.
 #[derive(Debug, Default)]
 pub struct Pages {
     list_of: FxHashMap<OperationId, usize>,
@@ -375,7 +378,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Of all lists that were answered in pages. A page goes on with the last list of its scope that the same process began.
+    /// Collects the pages of all lists. A page continues the last list of its scope that the same process began.
     pub fn of(history: &History) -> Pages {
         let mut pages = Pages::default();
         let mut begun: FxHashMap<(IncarnationId, ScopeId), usize> = FxHashMap::default();
@@ -405,16 +408,16 @@ fn is_continued(o: &Operation) -> bool {
     matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent)
 }
 
-/// What a page says about keys that are not on it: the page is in the order of keys, so it is whole from behind the last key of the
-/// pages before it to its own last key. Continue tokens tell both; where they cannot be read, it is whole between its first and its
-/// last item.
+/// The range in which a key's absence from a page counts. A page is in the order of keys, so it is whole from behind the last
+/// key of the page before to its own last key. Continue tokens name both; without readable tokens, the page is whole between
+/// its first and last item.
 pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence {
     let first = !is_continued(o);
     let last = !o.marks.has(Marks::MORE_PAGES);
     if first && last {
         return Absence::Whole;
     }
-    // A store that orders keys in another way (a collation of SQL) would make a page whole between other keys.
+    // A store with another order of keys (an SQL collation) would make a page whole between other keys.
     if !items.is_sorted_by(|a, b| by_path(evidence, a.key, b.key).is_le()) {
         return Absence::Open;
     }
@@ -424,7 +427,7 @@ pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence 
         Some(if namespace.is_empty() { key.to_owned() } else { format!("{namespace}/{key}") })
     };
     let [lowest, highest] = [items.first(), items.last()].map(|item| item.map(|item| path(evidence, item.key)));
-    // A token that its own page contradicts says nothing of keys.
+    // A token that its own page contradicts proves nothing about keys.
     let after = told(o.page_after).filter(|after| lowest.as_ref().is_none_or(|lowest| after < lowest));
     let end = told(o.page_end).filter(|end| highest.as_ref().is_none_or(|highest| highest <= end));
     let lower = after.map(|after| after + "\0").or(lowest);

@@ -1,4 +1,5 @@
-//! Three-way comparison: which fields a write put back to what its writer had read, although others had changed them since.
+//! Three-way comparison of bodies: the version read, the versions since, and the write. Output: a field that the write put
+//! back or overwrote although others had changed it. Trap: a body that a recorder cut shows no absence ([`Fields::shows`]).
 
 use crate::check::facts::authorship::Author;
 use crate::history::recorded_fields;
@@ -7,11 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The fields of an object that writers mean, by their paths, arrays as a whole: without bookkeeping of the server and without times.
+/// The fields of an object by path, arrays as a whole, without the server's bookkeeping and without times.
 #[derive(Clone, Debug, Default)]
 pub struct Fields<'v> {
     values: BTreeMap<String, &'v Value>,
-    /// The paths that a recorder kept beside the identity; `None`: nobody cut the object.
+    /// The paths that a recorder kept beside the identity; `None`: the object is whole.
     kept: Option<&'v str>,
 }
 
@@ -63,12 +64,12 @@ fn is_bookkeeping(path: &str, name: &str) -> bool {
         || name.ends_with("Timestamp")
 }
 
-/// What a request writes: a whole object, a merge patch, or the values that a JSON patch adds and replaces. Not what a JSON patch tests
-/// first: where the test passes, its author knew what was there.
+/// The fields that a request writes: a whole object, a merge patch, or the values that a JSON patch adds and replaces. Paths
+/// that a JSON patch tests first are left out, because its author knew their values.
 pub fn written(request: &Value) -> Fields<'_> {
     let Some(steps) = request.as_array() else {
         let mut all = Fields::of(request);
-        // A null in a merge patch takes a field away.
+        // A null in a merge patch removes a field.
         all.values.retain(|_, value| !value.is_null());
         return all;
     };
@@ -85,7 +86,7 @@ pub fn written(request: &Value) -> Fields<'_> {
         let sets = matches!(text("op"), "add" | "replace") && !is_tested;
         let parts: Vec<String> =
             text("path").split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
-        // An index of an array names no field.
+        // An array index names no field.
         let plain = !parts.is_empty() && parts.iter().all(|p| p != "-" && !p.bytes().all(|b| b.is_ascii_digit()));
         let last = parts.last().map_or("", |p| p);
         if let Some(value) = step.get("value").filter(|_| sets && plain && !is_bookkeeping(&parts.join("."), last)) {
@@ -95,31 +96,30 @@ pub fn written(request: &Value) -> Fields<'_> {
     Fields { values: found, kept: None }
 }
 
-/// One object over time, as far as a write is concerned.
+/// The bodies of one object around a write.
 pub struct WriteHistory<'v> {
-    /// What the writer had read.
+    /// The version that the writer had read.
     pub read: &'v Value,
-    /// The versions after it, before the write: their bodies as far as they are known, and who made each.
+    /// The versions after it and before the write: their bodies, if recorded, and their authors.
     pub since: Vec<(Option<&'v Value>, Author)>,
-    /// What the write sends.
+    /// The request of the write.
     pub request: &'v Value,
-    /// The object after it: without it nobody knows what the server made of the request (a status it ignores, a list it merges).
+    /// The object after the write. Without it nothing shows the effect of the request (an ignored status, a merged list).
     pub answer: &'v Value,
     /// Whether the request is a whole object.
     pub whole: bool,
 }
 
 impl WriteHistory<'_> {
-    /// The first field that the write put back to the value that its writer had read, although other processes had changed it in
-    /// between, with the places of the versions of which one changed it.
+    /// The first field that the write put back to the value that its writer had read, although other processes had changed it
+    /// in between, with the range of versions that changed it.
     ///
-    /// Not of an apply (a patch that names its kind): it says what its owner wants, and the server asks about conflicts.
+    /// Never for an apply (a patch with a kind): it states the wishes of its owner, and the server reports conflicts.
     pub fn reverted(&self) -> Option<(String, Changed)> {
         if self.applies() { None } else { self.others(|read, sent| read == sent) }
     }
 
-    /// The same for any other value than the one that was there: the change of other processes is gone, whatever came instead.
-    /// Not of an apply either.
+    /// The same for any value other than the current one: the change of other processes is gone. Never for an apply.
     pub fn overwritten(&self) -> Option<(String, Changed)> {
         if self.applies() { None } else { self.others(|_, _| true) }
     }
@@ -141,7 +141,7 @@ impl WriteHistory<'_> {
             .filter(|(path, value)| before.get(path) != Some(value) && is_shown(path))
             .filter(|(path, value)| counts(read.get(path), Some(value)) && after.get(path) == Some(value))
             .map(|(path, _)| path);
-        // A whole object takes away what it does not have.
+        // A whole object removes the fields that it lacks.
         let taken_away = before
             .paths()
             .filter(|path| self.whole && sent.get(path).is_none() && sent.shows(path) && is_shown(path))
@@ -151,7 +151,7 @@ impl WriteHistory<'_> {
             let changed = last_change(path, &read, &since)?;
             Some((is_by_others(&authors, &changed)?, path.clone(), changed))
         };
-        // What certainly others had changed goes first.
+        // A change that others certainly made comes first.
         let mut open = None;
         for (certain, path, changed) in put.chain(taken_away).filter_map(by_others) {
             if certain {
@@ -163,18 +163,18 @@ impl WriteHistory<'_> {
     }
 }
 
-/// The places of versions of which one changed a field. The last of them is the first one that shows it.
+/// The range of versions of which one changed a field. The last of them is the first one that shows the change.
 pub type Changed = RangeInclusive<usize>;
 
-/// Whether certainly other processes made a change; `Some(false)`: a version that was not recorded as a whole may have made it, and nobody
-/// knows who made that one. `None`: the process itself may have made it.
+/// Whether other processes certainly made a change. `Some(false)`: a version with a cut body and an unknown writer may have
+/// made it. `None`: the process itself may have made it.
 pub fn is_by_others(authors: &[Author], changed: &Changed) -> Option<bool> {
     let of = &authors[changed.clone()];
     let shown = of.last() == Some(&Author::Another) && !of.contains(&Author::Itself);
     shown.then(|| of.iter().all(|author| *author == Author::Another))
 }
 
-/// Where the value of a field comes from that the last of some versions has, if not from what was read before them. What does not show
+/// The versions that may have set a field's last value, if that value differs from the one read. A version that does not show
 /// the field may have changed it.
 pub fn last_change(path: &str, read: &Fields<'_>, since: &[Option<Fields<'_>>]) -> Option<Changed> {
     let mut changed = None;
@@ -189,7 +189,7 @@ pub fn last_change(path: &str, read: &Fields<'_>, since: &[Option<Fields<'_>>]) 
     changed
 }
 
-/// Whether two bodies say the same of what both show, bookkeeping and times aside, inside arrays too.
+/// Whether two bodies agree on the fields that both show, without bookkeeping and times, inside arrays too.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     let (a, b) = (Fields::of(a), Fields::of(b));
     a.paths().chain(b.paths()).filter(|path| a.shows(path) && b.shows(path)).all(|path| {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(WriteHistory { request: &agrees, answer: &agrees, since: others(), ..course }.overwritten(), None);
         let apply = json!({"kind": "X", "a": 3});
         assert_eq!(WriteHistory { request: &apply, answer: &apply, since: others(), ..course }.overwritten(), None);
-        // The server kept what was there.
+        // The server kept the existing value.
         assert_eq!(WriteHistory { answer: &since, since: others(), ..course }.overwritten(), None);
     }
 

@@ -1,4 +1,6 @@
-//! How long a version certainly stood: until which revision its object had not changed.
+//! Input: versions and the evidence around them. Output: the last revision at which a version was certainly current, and the
+//! proof. Invariant: a gap in the evidence ends the interval. No version is presumed current only because no change of it is
+//! known.
 
 use crate::check::{Evidence, Fact};
 use crate::history::{
@@ -8,20 +10,20 @@ use crate::ingest::{Position, Time};
 use crate::order::{Presence, Provenance, Version};
 use rustc_hash::FxHashMap;
 
-/// What proves that a version still stood at a later revision.
+/// The proof that a version was still current at a later revision.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof {
-    /// It is the version's own revision.
+    /// The revision is the version's own.
     Itself,
-    /// The next version was written on this very one: its request named it.
+    /// The next version was written with this one as its base.
     Base(Version),
-    /// A list of that revision or a later one shows it.
+    /// A list of that revision or a later one shows the version.
     Shown(OperationId, Revision),
-    /// What shows every change of it shows none.
+    /// A stream or a witness that shows every change shows none.
     Covered(Covering),
 }
 
-/// A stretch in which every change of some keys is known.
+/// An interval in which every change of some keys is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Covering {
     after: Revision,
@@ -30,11 +32,10 @@ pub struct Covering {
     witness: bool,
 }
 
-/// Which resource, namespace and name a stretch covers; none: every one.
+/// The resource, namespace and name that an interval covers; `NONE` means every one.
 type Covered = (ResourceId, Symbol, Symbol);
 
-/// Standing in one history. Gaps in the evidence end it: nothing is taken to have stood because nothing is known to have
-/// changed it.
+/// The validity of versions in one history.
 #[derive(Debug)]
 pub struct VersionValidity<'h> {
     evidence: Evidence<'h>,
@@ -43,7 +44,7 @@ pub struct VersionValidity<'h> {
 }
 
 impl<'h> VersionValidity<'h> {
-    /// Derives it.
+    /// Derives the covered intervals from the spans of the timeline.
     pub fn derive(evidence: &Evidence<'h>) -> VersionValidity<'h> {
         let history = evidence.history;
         let mut covered: FxHashMap<Covered, Vec<Covering>> = FxHashMap::default();
@@ -61,7 +62,7 @@ impl<'h> VersionValidity<'h> {
         }
         for stretches in covered.values_mut() {
             stretches.sort_by_key(|s| (s.after, s.through));
-            // Stretches that meet are one; each keeps the place of its first part.
+            // Intervals that meet are joined. The result keeps the position of its first part.
             let mut joined: Vec<Covering> = Vec::new();
             for stretch in stretches.drain(..) {
                 match joined.last_mut() {
@@ -77,7 +78,7 @@ impl<'h> VersionValidity<'h> {
         VersionValidity { evidence: *evidence, presence: evidence.order.presence(history), covered }
     }
 
-    /// The stretches of which every change of a key after a revision is known.
+    /// The intervals after a revision in which every change of a key is known.
     fn coverings(&self, key: KeyId, after: Revision) -> impl Iterator<Item = Covering> {
         let history = self.evidence.history;
         let key = history.keys[key.index()];
@@ -96,7 +97,7 @@ impl<'h> VersionValidity<'h> {
         })
     }
 
-    /// Through which revision a version certainly stood, and what proves it.
+    /// The last revision at which a version was certainly current, and the proof.
     pub fn through(&self, version: &Version) -> (Revision, Proof) {
         let timeline = &self.evidence.order.timeline;
         let versions = timeline.versions(version.key);
@@ -127,14 +128,14 @@ impl<'h> VersionValidity<'h> {
         best
     }
 
-    /// A stretch of which every change of a key is known that reaches from one revision through another.
+    /// An interval that extends from one revision through another and in which every change of a key is known.
     pub fn covers(&self, key: KeyId, after: Revision, through: Revision) -> Option<Covering> {
         self.coverings(key, after).find(|covering| covering.through >= through)
     }
 
-    /// Cites such a stretch.
+    /// A covered interval as a fact.
     pub fn covering_fact(&self, key: KeyId, covering: Covering) -> Fact {
-        let what = if covering.witness { "the witness of etcd" } else { "a watch" };
+        let what = if covering.witness { "the etcd witness" } else { "a watch" };
         let name = self.evidence.history.key_name(key);
         Fact {
             position: covering.position,
@@ -151,7 +152,7 @@ impl<'h> VersionValidity<'h> {
         }
     }
 
-    /// Cites a proof; nothing where the version itself is enough.
+    /// A proof as a fact; `None` if the version itself is enough.
     pub fn fact(&self, version: &Version, proof: Proof) -> Option<Fact> {
         let evidence = &self.evidence;
         let name = evidence.history.key_name(version.key);

@@ -1,4 +1,6 @@
-//! Who holds what, from when to when: declared allocations over T.
+//! Declared allocations over the revision order. Input: the versions of one resource. Output: [`Holdings`]: which value each
+//! object held, from which revision, through which revision for certain, and by which proof. Trap: `through` is a lower bound;
+//! only [`Holdings::had_ended`] says that a hold had ended.
 
 use crate::check::Evidence;
 use crate::check::facts::cross_counter;
@@ -12,48 +14,48 @@ use std::ops::Range;
 /// All holds of one allocation by objects of one resource.
 #[derive(Debug, Default)]
 pub struct Holdings {
-    /// The holds, those of one object together.
+    /// The holds, grouped by object.
     pub holds: Vec<Hold>,
-    /// Versions of the objects, those of one object together and in order.
+    /// Versions of the objects, grouped by object and in order.
     stands: Vec<Stand>,
 }
 
-/// Something that an object holds for a while.
+/// A value that an object holds for an interval of revisions.
 #[derive(Clone, Debug)]
 pub struct Hold {
-    /// What is held.
+    /// The value.
     pub value: Held,
-    /// Who has it: the object's uid, or what the declared field says.
+    /// The holder: the object's uid, or the value of the declared field.
     pub holder: String,
-    /// The object that says so.
+    /// The object with the value.
     pub key: KeyId,
-    /// Its uid.
+    /// The object's uid.
     pub uid: Symbol,
-    /// What ended it, where that is known.
+    /// Its end, if known.
     pub end: End,
-    /// The versions that say so: a part of the holdings' stands.
+    /// The versions with the value, as a range of `Holdings::stands`.
     stands: Range<usize>,
 }
 
-/// One version that says so, and how long it certainly stood.
+/// One version with the value, and the interval in which it was certainly current.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand {
     /// The version.
     pub version: Version,
-    /// Through this revision.
+    /// Inclusive upper bound.
     pub through: Revision,
-    /// By this proof.
+    /// The proof of `through`.
     pub proof: Proof,
 }
 
-/// How a hold ended.
+/// The end of a hold.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// Nothing says.
+    /// Nothing shows an end.
     Open,
-    /// With this version at the latest: a change, the deletion, another life of the name.
+    /// With this version at the latest: a change, the deletion, or another life of the name.
     By(Version),
-    /// With a removal of unknown revision.
+    /// With a removal at an unknown revision.
     Removed(Removal),
 }
 
@@ -69,29 +71,29 @@ impl Hold {
 }
 
 impl Holdings {
-    /// The versions that say that something is held.
+    /// The versions that show the hold.
     pub fn stands(&self, hold: &Hold) -> &[Stand] {
         &self.stands[hold.stands.clone()]
     }
 
-    /// From this revision on it was so.
+    /// The first revision of the hold.
     pub fn from(&self, hold: &Hold) -> Revision {
         self.stands[hold.stands.start].version.revision
     }
 
-    /// The last revision at which it certainly was so.
+    /// The last revision at which the hold certainly existed.
     pub fn through(&self, hold: &Hold) -> Revision {
         self.stands[hold.stands.end - 1].through
     }
 
-    /// The version that certainly said so at a revision.
+    /// The version that certainly showed the hold at a revision.
     pub fn at(&self, hold: &Hold, revision: Revision) -> Option<&Stand> {
         let stands = self.stands(hold);
         let at = stands.partition_point(|s| s.version.revision <= revision).checked_sub(1)?;
         Some(&stands[at]).filter(|stand| stand.through >= revision)
     }
 
-    /// Whether a hold had ended at a revision: `None` where that is open.
+    /// Whether a hold had ended at a revision; `None` if that is open.
     pub fn had_ended(&self, hold: &Hold, revision: Revision) -> Option<bool> {
         if revision <= self.through(hold) {
             return Some(false);
@@ -105,12 +107,12 @@ impl Holdings {
     }
 }
 
-/// A value, made comparable.
+/// A value in comparable form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Held {
-    /// A text.
+    /// A text, or a single address in canonical form.
     Text(String),
-    /// Addresses of one family: first and last.
+    /// A range of addresses of one family: whether it is IPv6, first, last.
     Range(bool, u128, u128),
 }
 
@@ -124,7 +126,7 @@ impl Held {
     }
 }
 
-/// An address; names of objects write the colons of IPv6 as hyphens.
+/// Parses an address. Names of objects write the colons of IPv6 as hyphens.
 fn address(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| text.replace('-', ":").parse().ok())
 }
@@ -166,7 +168,7 @@ impl Holdings {
         let history = evidence.history;
         let first = self.holds.len();
         let mut open: Vec<Hold> = Vec::new();
-        // Most versions say what the one before said.
+        // Most versions have the same value as the one before.
         let mut last: Option<(PartId, Symbol, Said)> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let declared = history.declared(key, version.uid, version.attributes);
@@ -182,7 +184,7 @@ impl Holdings {
                 .map(|(_, _, values)| values)
                 .or_else(|| says_of(allocation, &declared?, history.name(version.uid)));
             let Some((values, declared)) = values.zip(declared) else {
-                // The evidence does not show what this version says.
+                // The evidence does not show the value in this version.
                 self.holds.append(&mut open);
                 continue;
             };
@@ -195,7 +197,7 @@ impl Holdings {
             last = Some((declared.root(), version.uid, values));
         }
         self.holds.append(&mut open);
-        // The removal of the object, where only its request is known.
+        // The removal of the object, if only its request is known.
         for hold in &mut self.holds[first..] {
             let removal = evidence.order.timeline.removals_of(key, hold.uid).first().filter(|r| r.uid.is_some());
             let by_itself = matches!(hold.end, End::By(version) if version.uid == hold.uid);
@@ -203,7 +205,7 @@ impl Holdings {
         }
     }
 
-    /// What is held from one version on; both sides are in the order of values and holders.
+    /// The holds from one version on. `open` and `values` are both sorted by value and holder.
     fn go_on(&mut self, open: Vec<Hold>, values: &[(Held, String)], version: Version, at: usize) -> Vec<Hold> {
         let mut before = open.into_iter().peekable();
         let mut now = Vec::with_capacity(values.len());
@@ -211,7 +213,7 @@ impl Holdings {
             while let Some(hold) = before.next_if(|hold| (&hold.value, &hold.holder) < (value, holder)) {
                 self.holds.push(Hold { end: End::By(version), ..hold });
             }
-            // One life goes on; another one of the name begins anew.
+            // A hold continues within one life. Another life of the name starts a new hold.
             let same = before.next_if(|hold| (&hold.value, &hold.holder) == (value, holder));
             let (goes_on, ended) = same.map_or((None, None), |hold| match hold.uid == version.uid {
                 true => (Some(hold), None),
@@ -235,10 +237,10 @@ impl Holdings {
     }
 }
 
-/// What a version says of an allocation, in order: value, holder.
+/// The value and holder pairs of a version, sorted.
 type Said = Vec<(Held, String)>;
 
-/// What a version says of an allocation; `None` where the evidence does not show it.
+/// The pairs of a version; `None` if the evidence does not show them.
 fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Option<Said> {
     let holds = |condition: &Condition| {
         let shown = declared.shows(&condition.path);
@@ -277,7 +279,7 @@ fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Optio
     Some(held)
 }
 
-/// How people write a value.
+/// A value as the declaration's users write it.
 pub fn words(value: &Held) -> String {
     match value {
         Held::Text(text) => text.clone(),

@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "dead-binding",
-    title: "an object is bound to a target that lives",
+    title: "an object is bound only to a target that exists",
     group: Group::Invariants,
     promise: BrokenBy::Client,
-    needs: "bindings, and the ends of what objects were bound to",
+    needs: "bindings, and the deletions of their targets",
     causes: &["monotonic-reads", "stale-consistent-read", "watch-gap", "torn-snapshot"],
     page: include_str!("../../../docs/rules/dead-binding.md"),
     checks: Checks::kubernetes(check),
@@ -28,7 +28,7 @@ struct Binding {
     /// The version before it, of the same object.
     before: Option<Version>,
     target: KeyId,
-    /// The write that bound it, where known.
+    /// The write that bound it, if known.
     operation: OperationId,
 }
 
@@ -45,7 +45,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
         for key in keys(evidence, &directory.referring(reference), &mut looks, ruling) {
             for mut binding in bindings(evidence, &directory, reference, key, &requests) {
-                // Where nothing can lie between, the version's own writer bound it.
+                // If nothing can lie between the two versions, the writer of the second one bound the object.
                 let stood = binding.before.map(|before| standing.through(&before).0.next());
                 let exact = stood.is_some_and(|next| next >= binding.version.revision);
                 if exact && !binding.operation.is_some() {
@@ -77,7 +77,7 @@ fn bindings(
             before = None;
             uid = version.uid;
         }
-        // Most versions say what the one before said.
+        // Most versions have the same value as the one before.
         if let Some((last, bound)) = before
             && last.attributes == version.attributes
             && version.change.lives() == Some(true)
@@ -111,11 +111,11 @@ fn bindings(
     found
 }
 
-/// The request that bound a version's object: an object is bound once, so the server accepts one for each uid.
+/// The request that bound a version's object. An object is bound once, so the server accepts one such request for each uid.
 fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId]) -> OperationId {
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let lives = evidence.order.lifetimes(history).of_key(version.key);
-    // A request without uid binds whoever has the name: this one, where there never was another and it had been there before.
+    // A request without uid binds the object of the name: this one, if the name never had another and it existed before.
     let alone = lives.first().filter(|life| lives.len() == 1 && life.is_born);
     let born = alone.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
     let was_there = |id: OperationId| born.is_some_and(|born| was_before(evidence, &born, id));
@@ -131,8 +131,8 @@ fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId
     able.next().copied().filter(|_| able.next().is_none()).unwrap_or(OperationId::NONE)
 }
 
-/// Where a binding stands in the counter of its target: by the version that shows it, or one that nobody saw after the version before,
-/// and by the request that made it, which had its answer long before somebody was shown the version perhaps.
+/// The place of a binding in the counter of its target: by the version that shows it, by the version before it, and by the
+/// request, which may have been answered long before a client was shown the version.
 fn place(evidence: &Evidence<'_>, standing: &VersionValidity<'_>, binding: &Binding, resource: ResourceId) -> Place {
     let shown = Place::of_version(evidence, &binding.version, resource);
     let unseen = binding.before.filter(|before| standing.through(before).0.next() < binding.version.revision);
@@ -161,7 +161,7 @@ fn judge(
     else {
         return;
     };
-    // Who binds an object has seen it: one made after the end was bound after the end.
+    // A binder has seen its object. If the object was created after the target's end, it was bound after that end.
     let object = evidence.order.lifetimes(history).of(binding.version.uid);
     let born = object.filter(|object| object.is_born).and_then(|object| timeline.version_at(object.key, object.from));
     let known = had_ended(evidence, life, binding.operation)
@@ -172,7 +172,7 @@ fn judge(
         return;
     }
     let gone = over.or_else(|| life.removal(timeline).map(|removal| removal.after)).unwrap_or(life.through);
-    // Somebody bore the name in between, whoever it was.
+    // Another object had the name in between.
     let until = made.through.unwrap_or(Revision::new(u128::MAX)).max(gone);
     if timeline.between(binding.target, gone, until).iter().any(|v| v.change.lives() != Some(false)) {
         return;
@@ -198,8 +198,8 @@ fn judge(
         (None, true) => Kind::Violation,
     };
     let reason = match known {
-        true => format!("{target} was gone before {name} was bound to it, and had no successor"),
-        false => format!("{target} went while {name} was being bound to it: whoever bound it could not know"),
+        true => format!("{target} was gone before {name} was bound to it, and no new object had its name"),
+        false => format!("{target} was deleted while {name} was being bound, so the writer could not know"),
     };
     ruling.found(Draft {
         kind,
@@ -214,7 +214,7 @@ fn judge(
             None => reason,
         },
         refuted_by: format!("a creation of {target} before the binding"),
-        consequence: "the object waits for a target that will never take it".to_owned(),
+        consequence: "the object waits for a target that never takes it".to_owned(),
     });
 }
 
@@ -225,7 +225,7 @@ mod tests {
 
     const NODE: &str = "o@A CREATE nodes/n1 => nodes/n1:n@20\n";
     const GONE: &str = "o@A DELETE nodes/n1:n => ok\n";
-    /// Somebody watches nodes, and another node is made after everything else: what came before it has a lower revision.
+    /// A client watches nodes, and another node is created after everything else: earlier changes have a lower revision.
     const WATCHED: &str =
         "o@A CREATE nodes/n2 => nodes/n2:x@50\nw@A WATCH nodes from 19 +nodes/n1:n@20 -nodes/n1:n@30 +nodes/n2:x@50\n";
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_node_of_the_same_name_may_have_come_back() {
-        // Nobody watched nodes.
+        // No client watched nodes.
         assert_eq!(kinds(&RULE, &format!("{NODE}{GONE}{}", bound(42))), [Kind::Suspect]);
         let back = "o@A CREATE nodes/n1 => nodes/n1:m@35\n";
         let watched = WATCHED.replace("+nodes/n2", "+nodes/n1:m@35 +nodes/n2");
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn who_was_binding_when_the_node_went_could_not_know() {
-        // Custom resources have one counter for certain.
+        // Custom resources certainly share one counter.
         let text = "resource pods.lab.example.com kind=Pod\nresource nodes.lab.example.com kind=Node cluster\n\
                     default pods.lab.example.com\no@A CREATE nodes.lab.example.com/n1 => nodes.lab.example.com/n1:n@20\n\
                     o@A CREATE a => a:u1@25\n---\n\
@@ -277,12 +277,12 @@ mod tests {
             "{NODE}{GONE}o@A CREATE a => a:u1@40\ns@A CREATE a:u1[node=n1] binding => ok\n{WATCHED}w@A WATCH from 39 +a:u1@40 ~a:u1@42[node=n1] ^45\n"
         );
         assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
-        // The node came back before.
+        // The node was created again before.
         let back = text.replace(GONE, &format!("{GONE}o@A CREATE nodes/n1 => nodes/n1:m@35\n"));
         assert!(holds(&RULE, &back.replace("+nodes/n2", "+nodes/n1:m@35 +nodes/n2")));
-        // What evicts an object does not bind it: who did, and when, nobody knows.
+        // An eviction does not bind the object. The writer of the binding and its time are unknown.
         assert_eq!(kinds(&RULE, &text.replace("binding", "eviction")), [Kind::Suspect]);
-        // Nor is it known of which of two lives a request without uid was.
+        // Nor is the life known that a request without uid meant.
         let unnamed = text.replace("a:u1[node=n1] binding", "a[node=n1] binding");
         assert_eq!(kinds(&RULE, &unnamed), [Kind::Violation]);
         let two = format!("{unnamed}o@A DELETE a:u1 => ok\no@A CREATE a => a:u2@60\n");

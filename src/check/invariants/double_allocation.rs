@@ -9,7 +9,7 @@ pub const RULE: Rule = Rule {
     title: "an address, range, port or volume has one holder at a time",
     group: Group::Invariants,
     promise: BrokenBy::Client,
-    needs: "versions of objects with the fields that say what they hold",
+    needs: "versions of objects with the fields that name their allocations",
     causes: &[
         "revision-rewind",
         "revision-reuse",
@@ -37,7 +37,7 @@ mod tests {
         format!("services/{name}:{uid}@{version}[.spec.clusterIPs=[\"{address}\"]]")
     }
 
-    /// Two Services are created, one after the other; `between` happens in between.
+    /// Two Services are created in sequence; `between` happens in between.
     fn two(first: &str, between: &str, second: &str) -> String {
         let (a, b) = (service("a", "u1", 20, first), service("b", "u2", 30, second));
         format!("o@A CREATE services/a => {a}\n{between}o@A CREATE services/b => {b}\n")
@@ -48,7 +48,7 @@ mod tests {
         let list = "o@A LIST services => 40 {a:u1@20, b:u2@30}\n";
         assert_eq!(kinds(&RULE, &(two("10.0.0.1", "", "10.0.0.1") + list)), [Kind::Violation]);
         assert!(holds(&RULE, &(two("10.0.0.1", "", "10.0.0.2") + list)));
-        // Addresses are what they mean.
+        // Addresses compare by value, not by text.
         assert_eq!(kinds(&RULE, &(two("fd00::1", "", "fd00:0:0:0:0:0:0:1") + list)), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &(two("None", "", "None") + list)), []);
     }
@@ -56,10 +56,10 @@ mod tests {
     #[test]
     fn nothing_is_taken_to_have_stood_because_nothing_changed_it() {
         assert!(holds(&RULE, &two("10.0.0.1", "", "10.0.0.1")));
-        // It had the address before and after: what lies between is open.
+        // It had the address before and after. Nothing shows the versions in between.
         let later = format!("o@A GET services/a => {}\n", service("a", "u1", 35, "10.0.0.1"));
         assert_eq!(kinds(&RULE, &(two("10.0.0.1", "", "10.0.0.1") + &later)), [Kind::Suspect]);
-        // The later version was written on the earlier one, so that one stood until then.
+        // The later version was written on the earlier one, so the earlier one was current until then.
         let later = format!("o@A PUT services/a:u1@20 => {}\n", service("a", "u1", 35, "10.0.0.1"));
         assert_eq!(kinds(&RULE, &(two("10.0.0.1", "", "10.0.0.1") + &later)), [Kind::Violation]);
         // A watch shows everything in between.
@@ -75,7 +75,7 @@ mod tests {
         let changed = format!("o@A PUT services/a:u1@20 => {}\n", service("a", "u1", 25, "10.0.0.9"));
         let list = "o@A LIST services => 40 {a:u1@25, b:u2@30}\n";
         assert!(holds(&RULE, &(two("10.0.0.1", &changed, "10.0.0.1") + list)));
-        // The same name again is another life, never beside the first.
+        // A new object of the same name is another life, and never coexists with the first.
         let again = "o@A CREATE services/a => services/a:u1@20[.spec.clusterIPs=[\"1.1.1.1\"]]\no@A DELETE services/a:u1 => ok\n\
                      o@A CREATE services/a => services/a:u2@30[.spec.clusterIPs=[\"1.1.1.1\"]]\no@A LIST services => 40 {a:u2@30}\n";
         assert!(holds(&RULE, again));
@@ -104,7 +104,7 @@ mod tests {
         assert!(holds(&RULE, &text.replace("10.0.7.0", "10.1.7.0")));
     }
 
-    /// A pod reports an address; what the allocator does with its record; another pod reports it.
+    /// A pod reports an address, the allocator changes its record, and another pod reports the address.
     fn reported(records: [&str; 3]) -> String {
         let status = |ip: &str| {
             format!(".metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=\"[{{\\\"ips\\\":[\\\"{ip}\\\"]}}]\"")
@@ -141,7 +141,7 @@ mod tests {
             let trial = trial(&RULE, &reported(records));
             assert_eq!((trial.kinds(), trial.undecided), (vec![], 1));
         }
-        // Networks that have a name of their own record their addresses under it.
+        // Networks with a name record their addresses under that name.
         let named = |text: &str| text.replace("/10.0.0.1", "/net-10.0.0.1");
         assert_eq!(kinds(&RULE, &reported([&named(FOR_A), "", &named(FOR_B)])), []);
     }

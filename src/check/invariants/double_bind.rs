@@ -11,10 +11,10 @@ use crate::order::{Provenance, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "double-bind",
-    title: "what is bound once is bound to one",
+    title: "an object that is bound once is bound to one target, and a target to one object",
     group: Group::Invariants,
     promise: BrokenBy::Server,
-    needs: "versions of pods, claims and whatever else is declared to be bound",
+    needs: "versions of pods, claims and other objects that a declaration binds",
     causes: &["revision-rewind", "revision-reuse", "identity-break", "broken-compare"],
     page: include_str!("../../../docs/rules/double-bind.md"),
     checks: Checks::kubernetes(check),
@@ -32,7 +32,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 if !known || version.provenance == Provenance::Base {
                     continue;
                 }
-                // Most versions say what the one before said.
+                // Most versions have the same value as the one before.
                 if let Some((uid, before, _)) = &mut bound
                     && (*uid, before.attributes) == (version.uid, version.attributes)
                 {
@@ -79,9 +79,9 @@ fn found(
         cause: reference.name.clone(),
         summary: format!("{name} (uid {uid}) was bound to {one} and then to {other}"),
         facts,
-        reason: format!("{field} is set once in the life of an object; the server refuses to change it"),
+        reason: format!("{field} is set once in the life of an object, and the server refuses to change it"),
         refuted_by: "evidence that the two versions are of two objects".to_owned(),
-        consequence: "two places act for one object, each believing that it is theirs".to_owned(),
+        consequence: "two targets act on one object, each as its only target".to_owned(),
     });
 }
 
@@ -108,7 +108,7 @@ mod tests {
         };
         let list = "o@A LIST persistentvolumeclaims => 40 {a:a1@20, b:b1@30}\n";
         assert_eq!(kinds(&RULE, &(claim("a", 20, "Bound") + &claim("b", 30, "Bound") + list)), [Kind::Violation]);
-        // Asking for a volume is not having it.
+        // A claim that requests a volume does not have it.
         assert!(holds(&RULE, &(claim("a", 20, "Bound") + &claim("b", 30, "Pending") + list)));
     }
 }

@@ -14,10 +14,10 @@ use crate::order::{Change, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "duplicate-child",
-    title: "a controller makes no more children than their owner wants",
+    title: "a controller creates no more children than their owner wants",
     group: Group::Invariants,
     promise: BrokenBy::Client,
-    needs: "creations of owned objects, with all versions of their owner",
+    needs: "creations of owned objects, and all versions of their owner",
     causes: &["read-your-writes", "monotonic-reads", "watch-gap"],
     page: include_str!("../../../docs/rules/duplicate-child.md"),
     checks: Checks::kubernetes(check),
@@ -49,7 +49,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Being a child as something that is held: owner, whether its controller says so, its kind, the place.
+/// The relation of child and owner as an allocation: owner uid, controller flag, kind, and the place.
 fn owned(child: &Child) -> Option<Allocation> {
     let owner = ["uid", "controller", "kind"].map(|field| format!("metadata.ownerReferences[*].{field}"));
     let owner: Option<Vec<Path>> = owner.iter().map(|path| Path::parse(path).ok()).collect();
@@ -84,11 +84,11 @@ struct Family<'f, 'h> {
 /// A child of one family.
 struct Member<'m> {
     hold: &'m Hold,
-    /// From here on it was made for its place, or is known to have it.
+    /// The revision from which it was made for its place, or is known to have it.
     since: Revision,
     /// The version that made it.
     made: Option<Version>,
-    /// What it says of its owner and its place, where it was not created with it.
+    /// The values of its owner and its place, if it was not created with them.
     says: Vec<String>,
 }
 
@@ -112,8 +112,8 @@ impl Family<'_, '_> {
         }
     }
 
-    /// A child with the version that made it one of this family: the first that says so, or an earlier one of the same owner that did not
-    /// show the place yet. One that was adopted was made for somebody else.
+    /// A child with the version that made it one of this family: the first version that shows it, or an earlier one of the
+    /// same owner without the place. An adopted object was made for another owner.
     fn member<'m>(&self, hold: &'m Hold, value: &str) -> Member<'m> {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let first = self.all.stands(hold)[0].version;
@@ -132,14 +132,14 @@ impl Family<'_, '_> {
         member
     }
 
-    /// What a version says of owners and place.
+    /// The owner and place values of a version.
     fn rows(&self, version: &Version) -> Vec<Vec<Option<String>>> {
         let declared = self.evidence.history.declared(version.key, version.uid, version.attributes);
         let paths: Vec<&Path> = self.owned.value.iter().collect();
         declared.and_then(|declared| declared.rows(&paths)).unwrap_or_default()
     }
 
-    /// Whether a version says the same, or shows less of the place.
+    /// Whether a version has the same values, or shows less of the place.
     fn may_be(&self, version: &Version, says: &[String]) -> bool {
         let place = says.len().saturating_sub(self.child.place.len());
         self.rows(version).iter().any(|row| {
@@ -156,7 +156,7 @@ impl Family<'_, '_> {
         if revision >= self.all.from(member.hold) {
             return self.all.at(member.hold, revision).copied();
         }
-        // It had not ended by then: it is a child later on.
+        // It had not ended by then, because it is a child later.
         let version = self.evidence.order.timeline.at_or_before(member.hold.key, revision)?;
         let (through, proof) = self.standing.through(&version);
         let is_one = version.uid == member.hold.uid && version.change.lives() == Some(true);
@@ -167,18 +167,18 @@ impl Family<'_, '_> {
         })
     }
 
-    /// Judges a creation beside those that were children before and are so later on.
+    /// Judges a creation against the children from before it that still exist after it.
     fn judge(&self, ruling: &mut Ruling<'_>, owner: &str, new: &Version, member: &Member<'_>, others: &[&Member<'_>]) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let by = history.operation(new.writer).incarnation;
         let wanted = match &self.child.desired {
             None => Some((1, None)),
-            // Nothing can be too many where there is nothing else.
+            // A single child cannot exceed any wanted number.
             Some(_) if others.is_empty() => Some((u64::MAX, None)),
             Some(path) => self.most_wanted(owner, path, new).map(|(count, version)| (count, Some(version))),
         };
         let Some((wanted, version)) = wanted else {
-            ruling.undecided("children of owners of which not every version is known");
+            ruling.undecided("children of owners without a complete history of versions");
             return;
         };
         ruling.checked(by);
@@ -194,7 +194,9 @@ impl Family<'_, '_> {
         let family = match version {
             Some(version) => {
                 let owner = history.key_name(version.key);
-                facts.push(evidence.version(&version, format!("{owner} wanted {wanted}, the most that it ever had")));
+                facts.push(
+                    evidence.version(&version, format!("{owner} wanted {wanted}, its highest number until then")),
+                );
                 owner
             }
             None => format!("one place of an owner with uid {}", shortened(owner)),
@@ -220,14 +222,15 @@ impl Family<'_, '_> {
         facts.truncate(4 - usize::from(is_later));
         facts.push(evidence.version(new, format!("{client} created {name} as another child")));
         if is_later {
-            facts.push(evidence.version(&shown, format!("{name} was given the place that it was made for")));
+            facts.push(evidence.version(&shown, format!("{name} received the place that it was made for")));
         }
         let reason = format!(
-            "{} other children lived at revision {}, none of them ending, and the owner never wanted more than {wanted}",
+            "{} other children existed at revision {}, none of them with a deletion begun, and the owner never wanted \
+            more than {wanted}",
             counted.len(),
             new.revision
         );
-        let doubt = |child: String| format!(". Not proved: that {child} was one all the time; it was before and after");
+        let doubt = |child: String| format!(". Not proved: {child} was one before and after, perhaps not in between");
         ruling.found(Draft {
             kind: if sure { Kind::Violation } else { Kind::Suspect },
             broken_by: BrokenBy::Client,
@@ -237,12 +240,13 @@ impl Family<'_, '_> {
             summary: format!("{client} created {name}, child {} of {family}, which wants {wanted}", counted.len() + 1),
             facts,
             reason: format!("{reason}{}", unseen.filter(|_| !sure).map_or(String::new(), doubt)),
-            refuted_by: "a version of the owner that wants more, or the end of another child before".to_owned(),
+            refuted_by: "a version of the owner that wants more, or an earlier end of another child".to_owned(),
             consequence: "the same work is done twice until the surplus is removed".to_owned(),
         });
     }
 
-    /// The most children that an owner had wanted until another was made, where every version of it until then is known.
+    /// The highest number of children that an owner wanted before another was created, if every version of the owner until
+    /// then is known.
     fn most_wanted(&self, owner: &str, path: &Path, new: &Version) -> Option<(u64, Version)> {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let lifetime = evidence.order.lifetimes(history).of(history.names.find(owner)?)?;
@@ -331,7 +335,7 @@ mod tests {
         assert!(holds(&RULE, &(pod("a", "u1", 22, "n1") + &pod("b", "u2", 26, "n2") + list)));
     }
 
-    /// Pods of a DaemonSet that the scheduler binds: a, then b after `between`, of this revision of the DaemonSet.
+    /// Pods of a DaemonSet that the scheduler binds: a, then b after `between`, both of this revision of the DaemonSet.
     fn scheduled(between: &str, hash: &str, node: &str) -> String {
         let pod = |pod: &str, fields: &str| format!("{pod}[owner=DaemonSet/d:o {fields}]");
         let (a, b) = ("controller-revision-hash=x".to_owned(), format!("controller-revision-hash={hash}"));
@@ -347,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_child_was_made_for_the_place_that_it_shows_later() {
-        // Nobody shows that the first one was a child all the time: it could have been let go, and taken back.
+        // Nothing shows that the first pod was a child the whole time: it may have been released and adopted again.
         let text = scheduled("", "x", "n1");
         assert_eq!(kinds(&RULE, &text), [Kind::Suspect]);
         let watch = "w@A WATCH from 21 +a:u1@22 +b:u2@26\n";
@@ -356,7 +360,7 @@ mod tests {
         let facts: Vec<_> = trial.findings[0].certificate.facts.iter().map(|f| f.revision.to_string()).collect();
         assert_eq!(facts, ["22", "26", "26", "42"]);
         assert!(holds(&RULE, &(scheduled("", "x", "n2") + watch)));
-        // Bound before the second one is made.
+        // Bound before the second pod is created.
         let bound = "k@A PATCH status a => a:u1@24[owner=DaemonSet/d:o controller-revision-hash=x node=n1]\n";
         assert_eq!(kinds(&RULE, &scheduled(bound, "x", "n1")), [Kind::Suspect]);
         let watch = "w@A WATCH from 21 +a:u1@22 ~a:u1@24 +b:u2@26\n";
@@ -365,9 +369,9 @@ mod tests {
 
     #[test]
     fn what_a_daemon_set_s_controller_may_do() {
-        // A surge: a pod of the new revision beside the one of the old.
+        // A surge: a pod of the new revision beside one of the old revision.
         assert!(holds(&RULE, &scheduled("", "y", "n1")));
-        // The pod before failed, is being deleted, or is gone.
+        // The earlier pod failed, is being deleted, or is gone.
         let story = |between: &str, list: &str| {
             let text = scheduled(between, "x", "n1");
             let lines = text.lines().filter(|line| !line.starts_with("k@A PATCH status a => a:u1@41"));

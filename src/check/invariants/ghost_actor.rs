@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "ghost-actor",
-    title: "nobody reports on an object after having seen its end",
+    title: "no process reports on an object after it has seen the end of that object",
     group: Group::Invariants,
     promise: BrokenBy::Client,
     needs: "accepted writes that name a uid, and the end of that uid",
@@ -54,7 +54,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Whether T knows that the life which a request names is over.
+/// Whether the revision order shows the end of the life that a request names.
 fn has_ended(evidence: &Evidence<'_>, o: &Operation) -> bool {
     let timeline = &evidence.order.timeline;
     let deleted = |v: &Version| v.change == Change::Deleted && v.uid == o.request_uid;
@@ -70,7 +70,7 @@ fn later_life(evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Option<Versio
     versions.iter().find(|v| v.revision > last && v.uid.is_some() && v.uid != uid)
 }
 
-/// Whether what a process learnt shows that the life named by a request is over.
+/// Whether an observation of a process shows the end of the life that a request names.
 fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[LastRead]) -> bool {
     let uid = o.request_uid;
     match glimpse.known {
@@ -79,7 +79,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[
             let later = later_life(evidence, o.key, uid).map_or(Revision::NONE, |v| v.revision);
             later.is_some() && glimpse.revision >= later
         }
-        // Nothing under the name, read from the present, after the process had seen the life.
+        // A fresh read without an object of the name, after the process had seen the life.
         Known::Nothing => {
             let (Shown::Answer(id) | Shown::List(id)) = glimpse.shown else { return false };
             let read = evidence.history.operation(id);
@@ -87,7 +87,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[
             let sent = (read.invoke, read.clock);
             fresh && all.iter().any(|g| g.known == Known::Life(uid) && evidence.order.clocks.before(g.moment, sent))
         }
-        // A selector's exit is an end where T has a deletion at its revision.
+        // An exit from a selection is an end if the revision order has a deletion at its revision.
         Known::Left(left) => {
             left == uid
                 && evidence
@@ -100,7 +100,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[
     }
 }
 
-/// A report that comes so long after the end that everybody is declared to have seen it.
+/// Judges a report that was sent more than the declared grace period after the end.
 fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
     let Some(grace) = evidence.options.grace else { return };
     let (history, order) = (evidence.history, evidence.order);
@@ -129,7 +129,8 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
             "{client} reported on {key} with uid {uid} more than {seconds} s after its end, and the server accepted it"
         ),
         format!(
-            "after an object's end nothing may speak in its name, and everybody has seen the end after {seconds} s (--grace)"
+            "after an object's end no process may report on it, and --grace declares that every process has seen the \
+            end after {seconds} s"
         ),
     );
 }
@@ -140,8 +141,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
     let saw = match glimpse.known {
-        Known::Life(other) => format!("{client} saw {key} borne by uid {}", evidence.short_uid(other)),
-        Known::Nothing => format!("{client} found no {key}"),
+        Known::Life(other) => format!("{client} saw {key} with uid {}", evidence.short_uid(other)),
+        Known::Nothing => format!("{client} read that {key} does not exist"),
         _ => match glimpse.shown {
             Shown::Event(..) => format!("{client} saw {key} with uid {uid} deleted"),
             _ => format!("{client} removed {key} with uid {uid} itself"),
@@ -150,7 +151,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
     let mut facts = vec![glimpse.fact(evidence, o.key, saw)];
     let successor = later_life(evidence, o.key, o.request_uid).filter(|v| v.writer != id);
     if let Some(version) = successor {
-        let says = format!("{key} was borne by uid {}", evidence.short_uid(version.uid));
+        let says = format!("{key} had uid {}", evidence.short_uid(version.uid));
         facts.push(evidence.version(&version, says));
     }
     let sent = format!("{client} sent {} of {key} for uid {uid}", o.verb.with_article());
@@ -160,7 +161,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glim
     let summary = format!(
         "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
     );
-    let reason = "after an object's end nothing may speak in its name, and this process had seen the end".to_owned();
+    let reason = "after an object's end no process may report on it, and this process had seen the end".to_owned();
     state(evidence, ruling, id, facts, summary, reason);
 }
 
@@ -183,10 +184,9 @@ fn state(
         summary,
         facts,
         reason,
-        refuted_by: "evidence that the request was sent before the end was seen".to_owned(),
-        consequence:
-            "what was stopped runs again, or the successor's state is overwritten with that of the dead object"
-                .to_owned(),
+        refuted_by: "evidence that the request was sent before the process saw the end".to_owned(),
+        consequence: "a stopped workload runs again, or the state of the deleted object replaces its successor's state"
+            .to_owned(),
     });
 }
 

@@ -1,4 +1,4 @@
-//! Rules about what holds over all revisions, whichever client reads them.
+//! Rules about properties of all revisions, whichever client reads them.
 
 pub(in crate::check) mod allocations;
 pub(in crate::check) mod dead_binding;

@@ -1,4 +1,6 @@
-//! Things of which each has one holder at a time: declared allocations over T, and who holds one together with another.
+//! Values with one holder at a time. Input: declared allocations and bindings, as [`Holdings`]. Output: findings for two
+//! objects that certainly, or possibly, held one value at one revision. Invariant: only resources of one counter are compared.
+//! Ranges overlap; texts are compared for equality.
 
 use crate::check::facts::catalog::Looks;
 use crate::check::facts::cross_counter::Place;
@@ -11,10 +13,10 @@ use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// How many holders of one value are compared with a new one: the latest.
+/// The most holders of one value that are compared with a new one, the latest first.
 const COMPARED: usize = 64;
 
-/// How many pairs of overlapping ranges are looked at in one space. Those of a healthy cluster do not overlap.
+/// The most pairs of overlapping ranges that are examined in one space. Ranges of a healthy cluster do not overlap.
 const MOST_PAIRS: usize = 1 << 22;
 
 /// The holds of one allocation by objects of one resource.
@@ -24,7 +26,7 @@ struct Part<'d> {
     holdings: Holdings,
 }
 
-/// One hold, with where it is from.
+/// One hold, with its allocation.
 #[derive(Clone, Copy)]
 struct Claim<'p, 'd> {
     part: &'p Part<'d>,
@@ -35,11 +37,11 @@ struct Claim<'p, 'd> {
 pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     let history = evidence.history;
     let standing = VersionValidity::derive(evidence);
-    // Values exclude each other inside one space; where the declaration leaves the group open, inside one group.
+    // Values exclude each other inside one space. A declaration without an API group has one space per group.
     let mut spaces: BTreeMap<(&str, &str), Vec<Part<'_>>> = BTreeMap::new();
     let declared = &evidence.options.declarations.allocations;
     let mut looks = Looks::of(evidence);
-    // Allocators' records are needed beside the fields that lag behind them.
+    // Records of allocators are needed to judge fields that are updated after them.
     for allocation in declared.iter().filter(|allocation| allocation.binds == binds) {
         for resource in evidence.resources_named(&allocation.resource) {
             if !looks.take(evidence, resource) {
@@ -74,7 +76,8 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     }
 }
 
-/// Claims whose values exclude each other and whose times may overlap. The claims are in order of value, then time.
+/// Claims with values that exclude each other and intervals that may overlap. The claims are sorted by value, then by
+/// revision.
 fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Claim<'p, 'd>, Claim<'p, 'd>)> {
     let mut found = Vec::new();
     let mut open: Vec<Claim<'p, 'd>> = Vec::new();
@@ -92,7 +95,7 @@ fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Clai
                 );
                 looked += open.len();
                 if looked > MOST_PAIRS {
-                    ruling.undecided("ranges of which too many overlap");
+                    ruling.undecided("more overlapping ranges than one run looks at");
                     return found;
                 }
                 let at_one_time =
@@ -114,7 +117,7 @@ impl<'p, 'd> Claim<'p, 'd> {
         self.part.holdings.through(self.hold)
     }
 
-    /// The first revision at which this one and another certainly stand both.
+    /// The first revision at which both claims certainly exist.
     fn meets(&self, other: &Claim<'p, 'd>) -> Option<Revision> {
         let mine = self.part.holdings.stands(self.hold).iter();
         let theirs = other.part.holdings.stands(other.hold).iter();
@@ -139,20 +142,20 @@ impl<'p, 'd> Claim<'p, 'd> {
     }
 }
 
-/// What allocators recorded, by allocation, value and holder.
+/// The records of allocators, by allocation, value and holder.
 struct Records<'p, 'd>(FxHashMap<(&'d str, &'p Held, &'p str), Vec<Claim<'p, 'd>>>);
 
-/// What the allocator's records say of a holder at a revision.
+/// The state of a holder's record at a revision.
 enum Record<'p, 'd> {
-    /// It has one.
+    /// The record exists.
     Stands(Claim<'p, 'd>),
-    /// It had one, which was gone before it said that it holds the value.
+    /// The record had ended before the holder first showed the value.
     Gone(Claim<'p, 'd>),
-    /// It had one, which went while it said so: the field only lags behind.
+    /// The record ended while the holder showed the value, so the field is only stale.
     Released,
-    /// Not known.
+    /// The evidence leaves it open.
     Open,
-    /// It never had one.
+    /// There never was a record.
     Missing,
 }
 
@@ -170,7 +173,7 @@ impl<'p, 'd> Records<'p, 'd> {
         Records(all)
     }
 
-    /// What the records say of a claim while another one is made.
+    /// The state of a claim's record while another claim is made.
     fn say(&self, evidence: &Evidence<'_>, claim: &Claim<'p, 'd>, met: &Version) -> Option<Record<'p, 'd>> {
         let name = claim.part.allocation.record.as_deref()?;
         let path = claim.path(evidence);
@@ -224,12 +227,12 @@ struct Judge<'p, 'h, 'd> {
 }
 
 impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
-    /// Judges two claims, the one that began first before the other; whether they are told.
+    /// Judges two claims; `one` began first. Returns whether it stated a finding.
     fn pair(&self, ruling: &mut Ruling<'_>, one: Claim<'p, 'd>, other: Claim<'p, 'd>) -> bool {
         let evidence = self.evidence;
         let met = one.meets(&other);
         let revision = met.unwrap_or(other.from());
-        // Both stand from one of their own versions on.
+        // The meeting begins with a version of one of the two.
         let at = |claim: &Claim<'p, 'd>| {
             claim.part.holdings.stands(claim.hold).iter().find(|s| s.version.revision == revision)
         };
@@ -238,12 +241,12 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         if records.iter().any(|record| matches!(record, Some(Record::Released))) {
             return false;
         }
-        // What this allocator did not give may be another one's, for another network or node.
+        // A value without a record may belong to another allocator, for another network or node.
         if records.iter().any(|record| matches!(record, Some(Record::Missing))) {
-            ruling.undecided("values that allocators' records do not give to both holders");
+            ruling.undecided("values without an allocator's record for both holders");
             return false;
         }
-        // What a node does not correct any more says nothing of the present.
+        // A field that its node no longer updates says nothing about the current state.
         if [&one, &other].into_iter().any(|claim| self.is_left_behind(claim, revision)) {
             return false;
         }
@@ -272,9 +275,9 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         }
         let mut doubt = met
             .is_none()
-            .then(|| format!("nothing shows {} at revision {revision}; it said so before and after", name(&one)));
+            .then(|| format!("nothing shows {} at revision {revision}; it had the value before and after", name(&one)));
         if one.part.allocation.reported || other.part.allocation.reported {
-            let late = format!("{what} is reported behind the time, so one of the two may have given it up by then");
+            let late = format!("{what} is reported with a delay, so one of the two may have released it by then");
             doubt = doubt.or(Some(late));
         }
         match &records[0] {
@@ -282,14 +285,13 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
             Some(Record::Stands(record)) => facts.insert(1, self.recorded(record)),
             Some(Record::Gone(record)) => facts.insert(0, self.gone(record)),
             Some(_) => {
-                let missing = format!("whether the allocator had taken {value} back from {} is not known", name(&one));
+                let missing = format!("nothing shows whether the allocator had taken {value} back from {}", name(&one));
                 doubt = doubt.or(Some(missing));
             }
         }
         facts.truncate(5);
-        let reason = format!(
-            "{what} {value} has one holder at a time; at revision {revision} two living objects say that they have it"
-        );
+        let reason =
+            format!("{what} {value} has one holder at a time, but at revision {revision} two existing objects have it");
         let writer = other.part.holdings.stands(other.hold)[0].version.writer;
         ruling.found(Draft {
             kind: if doubt.is_some() { Kind::Suspect } else { Kind::Violation },
@@ -307,14 +309,14 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
                 Some(doubt) => format!("{reason}. Not proved: {doubt}."),
                 None => reason,
             },
-            refuted_by: format!("a version of {} between the two that gives {what} up", name(&one)),
-            consequence: "what is sent to one of them reaches the other, and giving it up for one takes it from both"
+            refuted_by: format!("a version of {} between the two that releases {what}", name(&one)),
+            consequence: "requests for one of them reach the other, and a release by one takes the value from both"
                 .to_owned(),
         });
         true
     }
 
-    /// Whether a claim is one that a node reported, which was gone or not ready at a revision.
+    /// Whether a node reported the claim, and the node was gone or not ready at a revision.
     fn is_left_behind(&self, claim: &Claim<'p, 'd>, revision: Revision) -> bool {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let Some(path) = &claim.part.allocation.node else { return false };
@@ -326,14 +328,14 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         node.is_some_and(|node| node.change.lives() == Some(false) || is_unready(evidence, &node))
     }
 
-    /// Cites a record that stands.
+    /// The existing record as a fact.
     fn recorded(&self, record: &Claim<'p, 'd>) -> Fact {
         let version = record.part.holdings.stands(record.hold)[0].version;
         let says = format!("the allocator recorded {} for {}", words(&record.hold.value), record.hold.holder);
         self.evidence.version(&version, says)
     }
 
-    /// Cites the end of a record.
+    /// The end of a record as a fact.
     fn gone(&self, record: &Claim<'p, 'd>) -> Fact {
         let says = format!("the allocator took {} back from {}", words(&record.hold.value), record.hold.holder);
         match record.hold.end {

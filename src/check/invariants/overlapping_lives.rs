@@ -8,10 +8,10 @@ use crate::order::{Lifetime, Provenance, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "overlapping-lives",
-    title: "a name has one bearer at a time",
+    title: "one object has a name at a time",
     group: Group::Invariants,
     promise: BrokenBy::Server,
-    needs: "a name that two objects bore, with their uids",
+    needs: "a name that two objects had, with their uids",
     causes: &["revision-reuse", "revision-rewind", "identity-break", "torn-snapshot", "stale-consistent-read"],
     page: include_str!("../../../docs/rules/overlapping-lives.md"),
     checks: Checks::kubernetes(check),
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let lives = evidence.order.lifetimes(evidence.history);
     for of_key in lives.all().chunk_by(|a, b| a.key == b.key) {
-        // The earlier life that reaches furthest.
+        // The earlier life that lasts longest.
         let mut before: Option<&Lifetime> = None;
         for life in of_key.iter().filter(|life| life.from.is_some()) {
             if let Some(before) = before {
@@ -44,14 +44,14 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other
         let uid = life.uid;
         versions.iter().filter(move |v| v.uid == uid && v.provenance != Provenance::Base)
     };
-    let says = |life: &Lifetime| format!("{name} was borne by uid {}", evidence.short_uid(life.uid));
+    let says = |life: &Lifetime| format!("{name} had uid {}", evidence.short_uid(life.uid));
     let Some(first) = of(one).find(|v| v.change.lives() != Some(false)) else { return };
     let Some(second) = of(other).find(|v| v.revision == other.from) else { return };
     let later = shown_later(evidence, of(one), other.from, &says(one));
     let mut facts = vec![evidence.version(&first, says(one)), evidence.version(&second, says(other))];
     let Some((fact, revision)) = later else { return };
     if [&first, &second].into_iter().any(|version| commit_evidence::went_back(evidence, version)) {
-        return ruling.undecided("names borne on both sides of a store that went back");
+        return ruling.undecided("names with objects on both sides of a revision rewind of the store");
     }
     facts.push(fact);
     let observer = facts[2].incarnation;
@@ -62,19 +62,19 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other
         key: one.key,
         cause: history.resource_name(history.resource_of(one.key)),
         summary: format!(
-            "{name} was borne by uid {} from revision {} on, and uid {} still bore it at revision {revision}",
+            "{name} had uid {} from revision {} on, and uid {} still had that name at revision {revision}",
             evidence.short_uid(other.uid),
             other.from,
             evidence.short_uid(one.uid)
         ),
         facts,
-        reason: "an object is created only where no other bears its name, and a uid never comes back".to_owned(),
+        reason: "an object is created only if no other has its name, and no later object gets a uid again".to_owned(),
         refuted_by: "evidence that the two were read from different stores".to_owned(),
-        consequence: "two processes act for one name, each believing that it is the only one".to_owned(),
+        consequence: "two processes act for one name, each as the only one".to_owned(),
     });
 }
 
-/// What shows a life at or after a revision: a version of it, or a list that still has one.
+/// Evidence of a life at or after a revision: a version of it, or a list that still has one.
 fn shown_later(
     evidence: &Evidence<'_>,
     versions: impl Iterator<Item = Version>,

@@ -14,22 +14,22 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "premature-gc",
-    title: "the garbage collector removes only what has no living owner",
+    title: "the garbage collector removes an object only after the last of its owners is gone",
     group: Group::Invariants,
     promise: BrokenBy::Client,
-    needs: "removals by the garbage collector, with the owner references of what was removed",
+    needs: "removals by the garbage collector, with the owner references of the removed objects",
     causes: &["stale-consistent-read", "monotonic-reads", "torn-snapshot"],
     page: include_str!("../../../docs/rules/premature-gc.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// A removal by the collector.
+/// A removal by the garbage collector.
 struct Collected<'h> {
     life: &'h Lifetime,
     operation: OperationId,
-    /// It happened at one of these revisions.
+    /// Its revision lies between these two; no upper bound: `None`.
     span: (Revision, Option<Revision>),
-    /// The object as last known.
+    /// The last known version of the object.
     last: Version,
 }
 
@@ -69,7 +69,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         match owned {
             true => ruling.checked(evidence.history.operation(removal.operation).incarnation),
-            false => ruling.undecided("collected objects whose owners are not in the evidence"),
+            false => ruling.undecided("collected objects without owner references in the evidence"),
         }
     }
 }
@@ -105,19 +105,20 @@ fn judge(
 ) {
     let timeline = &evidence.order.timeline;
     let (from, through) = removal.span;
-    // A revision by which the removal was done, in the owner's counter: who lives then lived before.
+    // A revision in the owner's counter by which the removal was done. An owner that exists then existed before.
     let resource = evidence.history.resource_of(owner.key);
     let done = match evidence.history.share_counter(resource, evidence.history.resource_of(removal.life.key)) {
         true => through,
         false => Place::of_operation(evidence, removal.operation, resource).through,
     };
     let Some(done) = done else {
-        return ruling.undecided("removals that nothing bounds in the counter of the owner's resource");
+        return ruling.undecided("removals without a bound in the counter of the owner's resource");
     };
     if owner.lives_at(timeline, done) != Some(true) {
         return;
     }
-    // What has begun to end never stops: one version without the mark proves all before it.
+    // A deletion that has begun never ends without a removal, so a version without the mark proves all versions before it
+    // unmarked.
     let Ok(ending) = Path::parse("metadata.deletionTimestamp") else { return };
     let unmarked = timeline.versions(owner.key).iter().rev().find(|&v| {
         let shown = evidence.history.declared(v.key, v.uid, v.attributes);
@@ -127,14 +128,14 @@ fn judge(
             && standing.through(&v).0 >= done
     });
     let Some(unmarked) = unmarked else {
-        ruling.undecided("whether the owner had begun to end");
+        ruling.undecided("owners that may have had a deletion begun");
         return;
     };
     let history = evidence.history;
     let o = history.operation(removal.operation);
     let (child, parent) = (history.key_name(removal.life.key), history.key_name(owner.key));
     let uid = evidence.short_uid(owner.uid);
-    // A removal of unknown revision is bound to the object's version by its own condition alone.
+    // Only its precondition ties a removal at an unknown revision to the object's version.
     let named = o.asked_revision == removal.last.revision;
     let (stood, proof) = standing.through(&removal.last);
     let certain = named || (through == Some(from) && stood.next() >= from);
@@ -145,7 +146,7 @@ fn judge(
             uid: removal.life.uid,
             ..evidence.operation(removal.operation, from, format!("the garbage collector removed {child}"))
         },
-        evidence.version(&unmarked, format!("{parent} with uid {uid} lived, and had not begun to end")),
+        evidence.version(&unmarked, format!("{parent} with uid {uid} existed, and its deletion had not begun")),
     ];
     let (_, shown) = standing.through(&unmarked);
     facts.extend(standing.fact(&unmarked, shown).filter(|_| unmarked.revision < done));
@@ -153,14 +154,15 @@ fn judge(
         facts.extend(standing.fact(&removal.last, proof));
     }
     facts.truncate(5);
-    let reason = "the collector removes an object after the last of its owners is gone, and this owner lived";
+    let reason =
+        "the garbage collector removes an object only after the last of its owners is gone, and this owner existed";
     ruling.found(Draft {
         kind: if certain { Kind::Violation } else { Kind::Suspect },
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,
         key: removal.life.key,
         cause: history.resource_name(history.resource_of(removal.life.key)),
-        summary: format!("the garbage collector removed {child} while its owner {parent} (uid {uid}) lived"),
+        summary: format!("the garbage collector removed {child} while its owner {parent} (uid {uid}) existed"),
         facts,
         reason: match certain {
             true => reason.to_owned(),
@@ -169,7 +171,7 @@ fn judge(
             ),
         },
         refuted_by: "a version of the object without this owner before its removal".to_owned(),
-        consequence: "what the owner needs is gone, and is made anew or lost with its data".to_owned(),
+        consequence: "an object that the owner needs is gone, and is created again or lost with its data".to_owned(),
     });
 }
 

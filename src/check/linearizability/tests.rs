@@ -1,4 +1,4 @@
-//! Whole logs to findings: what is proved, what is open, and what is said about it.
+//! Tests of whole logs: findings, open questions, and their sentences.
 
 use super::*;
 use crate::check::{Judgement, Verdict as Ruled};
@@ -126,7 +126,7 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
         log,
         Decision { history: &history, model: Model::Register, ruling: &mut ruling, proofs: false, begun: None },
     );
-    // A search that needs no memory may decide within none.
+    // A search without memory use may decide under any limit.
     if let Some(open) = &ruling.open {
         assert!(open.contains("the memory limit") && open.contains("key 7"), "{open}");
     } else {
@@ -152,7 +152,7 @@ fn drained_elements_left_one_after_the_other_at_some_time_of_the_drain() {
         let text = drained(by);
         assert_eq!((verdict(&text, "queue"), verdict(&text, "unordered-queue")), (queue, unordered), "{by}");
     }
-    // Another client may take what lies in between.
+    // Another client may own the values in between.
     let event = |process: u32, kind: &str, function: &str, value: &str| {
         format!("{{:process {process} :type :{kind} :f :{function} :value {value}}}\n")
     };
@@ -184,7 +184,7 @@ fn the_reason_names_what_lies_before_what_and_every_way_to_go_on() {
     let (history, judgement) =
         judged(include_str!("../../../histories/rules/linearizability/violation-two-orders.edn"));
     let [finding] = judgement.findings.as_slice() else { panic!("{:?}", judgement.findings) };
-    // The two writes are not needed: whoever wrote the values, they were read in both orders.
+    // The two writes are not needed: the values were read in both orders, whichever client wrote them.
     let facts: Vec<&str> = finding.certificate.facts.iter().map(|fact| fact.says.as_str()).collect();
     let told = [
         "`read` answered 1 (lines 5 to 7)",
@@ -328,7 +328,7 @@ fn keys_that_may_be_in_the_values_leave_a_violation_open() {
         );
         assert!(judgement.findings[0].certificate.reason.contains("pairs of a key and a value (line 2: "), "{text}");
     }
-    // A register of pairs, and an argument that is only the answer.
+    // A register of pairs, and an argument that appears only in an answer.
     for (text, found) in [
         (
             call(0, "write", "[1 5]", "[1 5]") + &call(0, "write", "[2 6]", "[2 6]") + &call(0, "read", "nil", "[2 6]"),
@@ -357,9 +357,9 @@ fn what_another_beginning_explains_is_a_suspect() {
         (read("0") + &call(2, "cas", "[0 1]", "[0 1]"), "unknown"),
         (call(2, "cas", "[0 1]", "[0 1]") + &read("1"), "unknown"),
         (read("0") + &write("1"), "unknown"),
-        // Nothing begins with 7 by itself.
+        // No object begins with 7 by itself.
         (read("7") + &write("1"), "violated"),
-        // Whatever it began with, it was overwritten, or had no value, or another.
+        // Whatever its first value, it was overwritten, or had no value, or another one.
         (write("1") + &read("0"), "violated"),
         (read("0") + &read("nil") + &write("1"), "violated"),
         (read("nil") + &read("0") + &write("1"), "violated"),
@@ -372,7 +372,7 @@ fn what_another_beginning_explains_is_a_suspect() {
             "unknown",
         ),
         (call(0, "txn", "[[:w :x 1]]", "[[:w :x 1]]") + &call(0, "txn", "[[:r :x nil]]", "[[:r :x 0]]"), "violated"),
-        // Each object has its own.
+        // Each object has its own first value.
         (call(0, "read", "[7 nil]", "[7 0]") + &stale(8, 1), "violated"),
         (
             call(0, "read", "[7 nil]", "[7 0]")
@@ -403,7 +403,7 @@ fn a_process_does_one_thing_at_a_time_whatever_its_times_say() {
     };
     assert_eq!(violated_or_open(&log("nil")).0, "unknown");
     assert_eq!(violated_or_open(&log("1")).0, "holds");
-    // What another process asked is without order where lines and times disagree.
+    // The order of another process's request is open if lines and times disagree.
     let other = event(0, "invoke", "write", "1", 0)
         + &event(0, "ok", "write", "1", 100)
         + &event(1, "invoke", "read", "nil", 60)

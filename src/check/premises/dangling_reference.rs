@@ -14,10 +14,10 @@ use std::cell::OnceCell;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "dangling-reference",
-    title: "nothing is made of, or built on, a reference to what is gone",
+    title: "no write makes, or rests on, a reference to an object that is gone",
     group: Group::Premises,
     promise: BrokenBy::Client,
-    needs: "objects with references by uid, and the ends of what they refer to",
+    needs: "objects with references by uid, and the deletions of the referenced objects",
     causes: &["name-reuse", "monotonic-reads", "read-your-writes", "stale-consistent-read"],
     page: include_str!("../../../docs/rules/dangling-reference.md"),
     checks: Checks::kubernetes(check),
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         for &resource in &resources {
             dangling.made(ruling, resource);
         }
-        // It goes through all requests.
+        // This looks through all requests.
         if reference.belongs && !resources.is_empty() {
             if !looks.take_many(evidence.history.operations.len() as u64) {
                 ruling.crowded();
@@ -59,21 +59,22 @@ struct Dangling<'e, 'h> {
     evidence: &'e Evidence<'h>,
     directory: &'e Directory<'h>,
     reference: &'e Reference,
-    /// Collected when a reference is the first to ask.
+    /// Collected at the first use.
     followers: &'e OnceCell<Followers>,
 }
 
-/// Clients by what they list and watch.
+/// Clients, by the resources that they list and watch.
 #[derive(Default)]
 struct Followers {
-    /// Anything.
+    /// Clients that list or watch any resource.
     readers: FxHashSet<ClientId>,
-    /// A resource.
+    /// Clients with a resource that they list or watch.
     of_resources: FxHashSet<(ClientId, ResourceId)>,
 }
 
 impl Followers {
-    /// Whether a writer follows a resource, or nobody recorded what it follows: servers may log none of it, a client records everything.
+    /// Whether a writer follows a resource, or its lists and watches are not recorded. Servers may log none of them; a client
+    /// records all of them.
     fn may_be(&self, evidence: &Evidence<'_>, write: &Operation, target: ResourceId) -> bool {
         if !write.incarnation.is_some() {
             return true;
@@ -84,7 +85,7 @@ impl Followers {
     }
 }
 
-/// What the last version of a name said: of which life, all of it as one value, its mentions.
+/// The last version of a name: its uid, its root value, and its mentions.
 type Said = (Symbol, Option<PartId>, Option<Vec<Mention>>);
 
 impl<'h> Dangling<'_, 'h> {
@@ -94,7 +95,7 @@ impl<'h> Dangling<'_, 'h> {
         self.evidence.order.lifetimes(self.evidence.history).of(uid)
     }
 
-    /// Writes that make a reference.
+    /// Judges writes that make a reference.
     fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut new: Vec<(Version, Mention)> = Vec::new();
@@ -126,7 +127,7 @@ impl<'h> Dangling<'_, 'h> {
         }
     }
 
-    /// The resources that each process follows.
+    /// The resources that each client lists or watches.
     fn followers(&self) -> Followers {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut followers = Followers::default();
@@ -140,7 +141,7 @@ impl<'h> Dangling<'_, 'h> {
         followers
     }
 
-    /// The references that writes to one name make.
+    /// Collects the references that writes to one name make.
     fn made_in(&self, key: KeyId, new: &mut Vec<(Version, Mention)>) {
         let evidence = self.evidence;
         let mut had: Option<Said> = None;
@@ -148,7 +149,7 @@ impl<'h> Dangling<'_, 'h> {
             let alive = version.change.lives() == Some(true);
             let declared = evidence.history.declared(version.key, version.uid, version.attributes).filter(|_| alive);
             let root = declared.map(|declared| declared.root());
-            // Most versions say what the one before said.
+            // Most versions have the same value as the one before.
             let same = had.as_ref().is_some_and(|(uid, before, _)| (*uid, *before) == (version.uid, root));
             if same && root.is_some() && version.change != Change::Created {
                 continue;
@@ -195,25 +196,25 @@ impl<'h> Dangling<'_, 'h> {
             facts,
             reason: match late {
                 true if by_controller => {
-                    "the uid was gone before the write was sent; its maker calls itself the controller of what it refers to, and no list or \
-                     watch of that by it is in the evidence"
+                    "the uid was gone before the write was sent; the new object names it as its controller, but no \
+                    list or watch of that resource by the writer is in the evidence"
                         .to_owned()
                 }
-                true => "the uid was gone before the write was sent, and a uid never comes back".to_owned(),
-                false => "the uid went while the write was under way: whoever wrote could not know".to_owned(),
+                true => "the uid was gone before the write was sent, and no later object gets a uid again".to_owned(),
+                false => "the uid was deleted while the write was in progress, so the writer could not know".to_owned(),
             },
-            refuted_by: "a later version of what is referred to".to_owned(),
+            refuted_by: "a later version of the referenced object".to_owned(),
             consequence: match self.reference.owns {
-                true => "the garbage collector removes the object, since no owner of it lives".to_owned(),
-                false => "who follows the reference finds nothing, or another object of the same name".to_owned(),
+                true => "the garbage collector removes the object, because no owner of it exists".to_owned(),
+                false => "a client that follows it finds nothing, or another object of the same name".to_owned(),
             },
         });
     }
 
-    /// Decisions and reads that rest on an object whose target is gone.
+    /// Judges decisions and reads that rest on an object with a deleted target.
     fn rested_on(&self, ruling: &mut Ruling<'_>, resources: &FxHashSet<ResourceId>) {
         let (evidence, history) = (self.evidence, self.evidence.history);
-        // Who makes such objects reads them to look after them.
+        // Clients that create such objects read them to maintain them.
         let makers: FxHashSet<ClientId> = evidence
             .of_verbs(&[Verb::Create])
             .filter(|(_, o)| o.key.is_some() && resources.contains(&history.resource_of(o.key)))
@@ -243,7 +244,7 @@ impl<'h> Dangling<'_, 'h> {
                     continue;
                 }
                 let decided = writes.get(&(o.incarnation, o.decision)).filter(|_| o.decision.is_some());
-                // To change the object itself is to look after it, and what was read again later is what a write rests on.
+                // A write to the object itself maintains it. A write rests on the last read of the object in its decision.
                 let rests = |w: &OperationId| {
                     let last = decisions.of(*w).and_then(|(pass, nth)| pass.last_of(history, nth, o.key));
                     last.is_some_and(|last| matches!(last.source, Source::Answer(read) if read == id))
@@ -284,13 +285,13 @@ impl<'h> Dangling<'_, 'h> {
             summary: format!(
                 "{client} read {name}, which belongs to {target} with uid {uid}, deleted {}{}",
                 when(evidence, life),
-                if write.is_some() { ", and wrote what it decided" } else { "" }
+                if write.is_some() { ", and wrote on that premise" } else { "" }
             ),
             facts,
-            reason: "the object is of no use without what it belongs to, and that was gone before it was read"
+            reason: "the object has no use without the object that it belongs to, which was gone before the read"
                 .to_owned(),
-            refuted_by: "a later version of what it belongs to".to_owned(),
-            consequence: "what the object says is taken to be about another one of the same name".to_owned(),
+            refuted_by: "a later version of the object that it belongs to".to_owned(),
+            consequence: "the client may apply the object's data to another object of the same name".to_owned(),
         });
     }
 }
@@ -334,7 +335,7 @@ mod tests {
         )
     }
 
-    /// A volume that says whose it is.
+    /// A volume that names its claim.
     fn volume(version: &str, uid: &str) -> String {
         format!(
             "persistentvolumes/v:v1@{version}[.spec.claimRef={{\"namespace\":\"default\",\"name\":\"q\",\"uid\":\"{uid}\"}}]"
@@ -346,7 +347,7 @@ mod tests {
         let given = |uid: &str| format!("b@A PUT {} => {}", volume("10", uid), volume("40", uid));
         assert_eq!(kinds(&RULE, &claimed(&given("q1"))), [Kind::Violation]);
         assert!(holds(&RULE, &claimed(&given("q2"))));
-        // A released volume keeps the uid of its claim, whoever writes it.
+        // A released volume keeps the uid of its claim, whichever client writes it.
         let text = claimed(&format!("b@A PUT {} => {}", volume("22", "q1"), volume("40", "q1")));
         let bound = format!("p@A PUT persistentvolumes/v:v1@10 => {}\no@A DELETE", volume("22", "q1"));
         assert!(holds(&RULE, &text.replacen("o@A DELETE", &bound, 1)));
@@ -357,7 +358,7 @@ mod tests {
         let given = format!("b@A PUT {} => {}", volume("10", "q1"), volume("40", "q1"));
         let follows = "b@A LIST persistentvolumeclaims => 9 {}\n";
         assert_eq!(kinds(&RULE, &format!("{follows}{}", claimed(&given))), []);
-        // A server's log may leave out what a client follows, unless it shows that it follows anything.
+        // A server's log may leave out the lists and watches of a client, unless it shows some of them.
         let logged = format!("recorded audit\n{}", claimed(&given));
         assert_eq!(kinds(&RULE, &logged), []);
         let other = "recorded audit\nb@A LIST persistentvolumes => 9 {}\n";
@@ -369,13 +370,13 @@ mod tests {
         let text = "o@A CREATE replicasets/r => replicasets/r:o@20\no@A DELETE replicasets/r:o => ok\n\
                     o@A CREATE q => q:q@25\nx@A CREATE p => p:u1@30[owner=ReplicaSet/r:o]\n";
         assert_eq!(kinds(&RULE, &format!("x@A LIST replicasets => 19 {{}}\n{text}")), []);
-        // A client that never looks at owners is no controller of them.
+        // A client that never lists or watches owners is no controller of them.
         assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
     }
 
     #[test]
     fn what_ends_while_a_write_is_under_way_cannot_be_known() {
-        // Custom resources have one counter for certain.
+        // Custom resources certainly share one counter.
         let text = format!(
             "default widgets\no@A CREATE c => c:o@20\n---\nx@A |------CREATE p => p:u1@30{REFERS}------|\n\
              o@A    |-DELETE c:o => ok-|\n---\nw@A WATCH from 19 +c:o@20 -c:o@26 +p:u1@30\n"
@@ -383,7 +384,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &text), [Kind::Hazard]);
     }
 
-    /// A node goes, its configuration stays for a while, and an agent reads it.
+    /// A node is deleted, its configuration remains for a while, and an agent reads it.
     fn story(read: &str, write: &str) -> String {
         format!(
             "o@A CREATE nodes/n => nodes/n:n1@20\n\
@@ -400,7 +401,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &story(read, "")), [Kind::Hazard]);
         let own = "a@A PATCH nodenetworkconfigs/n for d => nodenetworkconfigs/n:c1@40\n";
         assert_eq!(kinds(&RULE, &story(read, own)), [Kind::Hazard]);
-        // What it read again in the same decision is of the living.
+        // The object that the decision read again belongs to a living target.
         let again = "m@A DELETE nodenetworkconfigs/n:c1 => ok\n\
             m@A CREATE nodenetworkconfigs/n => nodenetworkconfigs/n:c2@35[owner=Node/n:n2]\n\
             a@A GET nodenetworkconfigs/n for d => nodenetworkconfigs/n:c2@35\n";

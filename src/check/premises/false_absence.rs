@@ -11,10 +11,10 @@ use crate::order::{Life, Reading, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "false-absence",
-    title: "what a write took to be absent was absent",
+    title: "an object that a write takes to be absent is absent",
     group: Group::Premises,
     promise: BrokenBy::Nobody,
-    needs: "declared decisions that read an absence, or writes that a declaration takes to presume one",
+    needs: "declared decisions that read an absence, or writes that presume one by a declaration",
     causes: &[
         "torn-snapshot",
         "stale-consistent-read",
@@ -37,14 +37,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// When T had the object.
+/// The states in which the revision order has the object.
 #[derive(Clone, Copy)]
 enum Had {
     /// In every state that the read can have shown.
     Read,
-    /// When the read was done.
+    /// At the time of the read, from this revision.
     Then(Revision),
-    /// When the write took effect.
+    /// At the commit of the write.
     Commit(Revision),
 }
 
@@ -71,7 +71,7 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
     }
 }
 
-/// The life that an absence denies.
+/// The life that an absence contradicts.
 fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: OperationId) -> Option<(Life, Had)> {
     let (history, order) = (evidence.history, evidence.order);
     let (key, presence) = (used.premise.key, basis.truths.presence());
@@ -80,7 +80,7 @@ fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: Op
     if used.truth.is_empty() && seen.from.is_some() {
         return presence.at(key, seen.from).map(|life| (*life, Had::Read));
     }
-    // The states between what was complete before the read and what was sent after it.
+    // The states between the revision that was complete before the read and the first one that was sent after it.
     let (time, clock) = used.premise.moment;
     let head = order.heads.before(history, &order.clocks, resource, clock, time);
     if let (Some(head), Some(through)) = (head, seen.through)
@@ -108,12 +108,14 @@ fn found(
     let o = history.operation(write);
     let (client, object) = (evidence.short_client(&o), history.key_name(used.premise.key));
     let when = match had {
-        Had::Read => "T has it in every state that the read can have shown".to_owned(),
-        Had::Then(revision) => format!("T had reached {revision}, and has the object from there to after the read"),
-        Had::Commit(revision) => format!("the write took effect at {revision}, and T has the object there"),
+        Had::Read => "the revision order has the object in every state that the read can have shown".to_owned(),
+        Had::Then(revision) => format!(
+            "the store had reached revision {revision}, and the revision order has the object from there until after \
+            the read"
+        ),
+        Had::Commit(revision) => format!("the write took effect at {revision}, and the object existed then"),
     };
-    let mut facts =
-        vec![basis.fact(&used.premise, format!("{client} read that there is no {object} for its decision"))];
+    let mut facts = vec![basis.fact(&used.premise, format!("{client} read for its decision that {object} is absent"))];
     facts.extend(lifetime(evidence, life));
     facts.push(written(evidence, write));
     ruling.found(Draft {
@@ -122,7 +124,8 @@ fn found(
         incarnation: o.incarnation,
         key: used.premise.key,
         cause: history.resource_name(history.resource_of(used.premise.key)),
-        summary: format!("{client} wrote {} on the premise that there is no {object}, which was there", history.key_name(o.key)),
+        summary: format!("{client} wrote {} on the premise that {object} is absent, but it \
+                         existed", history.key_name(o.key)),
         facts,
         reason: format!("{when} (certainly from {} through {}).", life.from, life.through),
         refuted_by: "evidence that the object was deleted and created again in between, or that the decision did not use the read"
@@ -131,7 +134,7 @@ fn found(
     });
 }
 
-/// The versions that prove a life: its first, and its last or what ended it.
+/// The versions that prove a life: its first one, and its last one or its deletion.
 fn lifetime(evidence: &Evidence<'_>, life: &Life) -> Vec<Fact> {
     let timeline = &evidence.order.timeline;
     let first = timeline.at_or_before(life.key, life.from);
@@ -154,9 +157,12 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
     let (kind, mut facts, reason) = match case.against {
         Against::Present(version, stay) => {
             let when = match stay {
-                Stay::Revision(revision) => format!("T has it at {revision}, where the deletion took effect"),
+                Stay::Revision(revision) => format!("it existed at {revision}, at which the deletion took effect"),
                 Stay::Later(later) => {
-                    format!("it was there before, and the same object was changed at {} after", later.revision)
+                    format!(
+                        "it existed before, and the same object was changed afterwards at revision {}",
+                        later.revision
+                    )
                 }
             };
             (Kind::Violation, presumed_absence::stay(evidence, &version, stay), format!("{PRESUMES}: {when}."))
@@ -165,8 +171,8 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
             Kind::Suspect,
             vec![evidence.version(&version, evidence.change_words(&version))],
             format!(
-                "{PRESUMES}. Not proved: nothing shows that {target} still lived then, nor what the process saw of it (a record of \
-                 its watches, or an etcd witness, would tell)."
+                "{PRESUMES}. Not proved: nothing shows that {target} still existed then, nor what the process saw of \
+                it (a record of its watches, or an etcd witness, would show that)."
             ),
         ),
         Against::Outlived(..) | Against::Nothing => return,
@@ -179,7 +185,7 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
         key: case.target,
         cause: history.resource_name(history.resource_of(case.target)),
         summary: format!(
-            "{client} deleted {object}, which it only does where there is no {target}, though that was there"
+            "{client} deleted {object}, which presumes the absence of {target}, although that object existed"
         ),
         facts,
         reason,
@@ -190,16 +196,16 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
     });
 }
 
-const PRESUMES: &str = "Such a deletion takes for granted that the other object is absent";
+const PRESUMES: &str = "Such a deletion presumes that the other object is absent";
 
-const CONSEQUENCE: &str = "what belongs to a living object is released, replaced or cleaned up";
+const CONSEQUENCE: &str = "resources of an existing object are released, replaced or cleaned up";
 
 #[cfg(test)]
 mod tests {
     use super::{Kind, RULE};
     use crate::check::testing::trial::{holds, kinds};
 
-    /// Another client creates a, which c's decision takes to be absent.
+    /// Another client creates a, and the decision of c presumes that a is absent.
     const BEFORE: &str = "default widgets\no@A CREATE a => a:u1@20\no@A CREATE b => b:u2@21\n";
 
     #[test]

@@ -20,19 +20,19 @@ pub const RULE: Rule = Rule {
     title: "no write takes away a change that its content does not know of",
     group: Group::Premises,
     promise: BrokenBy::Client,
-    needs: "a write whose content is known to stem from an older version than the one it replaced",
+    needs: "a write with content from an older version than the one that it replaced",
     causes: &["blind-write", "laundered-conflict", "broken-compare", "stale-premise"],
     page: include_str!("../../../docs/rules/lost-update.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// A change that a write took away.
+/// A change that a write removed.
 struct Lost {
     write: OperationId,
-    /// What the content stems from.
+    /// The version from which the content was derived.
     from: Fact,
     undone: Undone,
-    /// How that is known.
+    /// The reason why that is known.
     reason: &'static str,
 }
 
@@ -61,8 +61,8 @@ fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lo
             let (write, read) = (part[at].id, &part[at].read);
             let key = evidence.history.operation(write).key;
             let from = read.fact(evidence, key, had_read(evidence, write, read.revision));
-            let reason =
-                "the field went back to the value that the writer had read, so the content stems from that version";
+            let reason = "the field went back to the value that the writer had read, so the content was derived from \
+                         that version";
             lost.push(Lost { write, from, undone, reason });
         }
     }
@@ -81,7 +81,7 @@ fn after_conflicts(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost
             write: laundered.write,
             from: evidence.operation(laundered.refused, base, says),
             undone: laundered.undone,
-            reason: "the content is that of the request that was refused, with a new version",
+            reason: "the content is that of the refused request, with a new version",
         }
     });
     lost.collect()
@@ -99,7 +99,7 @@ struct Declared<'e> {
     premise: Premise,
     revision: Revision,
     since: Versions<'e>,
-    /// Whether the process knew a later version all the same.
+    /// Whether the process had also seen a later version.
     knew: bool,
 }
 
@@ -168,7 +168,7 @@ fn undoing(
                 write: declared.write,
                 from: basis.fact(&declared.premise, says),
                 undone,
-                reason: "the decision that wrote it had last read an older version, which did not have that change",
+                reason: "the decision had last read an older version, which did not have that change",
             });
         }
     }
@@ -188,7 +188,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
         incarnation: o.incarnation,
         key: o.key,
         cause: history.resource_name(history.resource_of(o.key)),
-        summary: format!("{client} wrote {field} of {key} from an older version; what {by} had changed {when} is lost"),
+        summary: format!("{client} wrote {field} of {key} from an older version, so the change of {by} {when} is lost"),
         facts: vec![
             lost.from,
             evidence.version(&lost.undone.change, format!("{by} had changed {field} of {key} {when}")),
@@ -197,7 +197,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
         ],
         reason,
         refuted_by: "evidence that the process knew of the change and meant to replace it".to_owned(),
-        consequence: "an update that was acknowledged has no effect, and nobody is told".to_owned(),
+        consequence: "an acknowledged update is lost, and no client gets an error".to_owned(),
     });
 }
 
@@ -213,7 +213,7 @@ mod tests {
     fn a_declared_decision_on_an_older_version_loses_what_it_replaces() {
         let patch = "c@A PATCH x[n=4] for d => x:u1@15[n=4 m=1]\n";
         assert_eq!(kinds(&RULE, &format!("{BOTH_READ}{patch}")), [Kind::Violation]);
-        // Nothing says what the write was derived from.
+        // Nothing shows the version from which the write was derived.
         assert_eq!(kinds(&RULE, &format!("{BOTH_READ}{}", patch.replace("for d ", ""))), []);
         // Another field.
         let other = "c@A PATCH x[m=4] for d => x:u1@15[n=5 m=4]\n";
@@ -239,7 +239,7 @@ mod tests {
         let text = BOTH_READ.replace(" for d", "") + "c@A PUT x[n=3 m=7] => x:u1@15[n=3 m=7]\n";
         assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
         assert!(holds(&RULE, &text.replace("n=3 m=7", "n=5 m=7")));
-        // To name the uid is no condition on what the object says by then.
+        // A uid is no precondition on the object's content.
         assert_eq!(kinds(&RULE, &text.replace("c@A PUT x[", "c@A PUT x:u1[")), [Kind::Violation]);
     }
 

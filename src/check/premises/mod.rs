@@ -1,4 +1,4 @@
-//! Rules about what writes were based on.
+//! Rules about the premises of writes.
 
 pub(in crate::check) mod dangling_reference;
 pub(in crate::check) mod false_absence;

@@ -1,4 +1,6 @@
-//! Parts of groups in T: which versions of which objects are, or have, a part of several writes that mean one thing.
+//! Parts of declared groups in the revision order. Input: the declarations and the versions of objects. Output: groups with at
+//! least two parts in the evidence, and the pieces of each version. Invariant: work is bounded by `ROWS` and `JOINED`; after
+//! that every question returns `None` and [`Pieces::is_spent`] is true.
 
 use crate::check::Evidence;
 use crate::history::{AttributesId, History, KeyId, ResourceId, Revision, Symbol};
@@ -7,34 +9,34 @@ use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
-/// A group whose parts were found among the resources of a history.
+/// A group with parts among the resources of a history.
 #[derive(Clone, Debug)]
 pub struct Found<'d> {
     /// The declaration.
     pub group: &'d Group,
-    /// For each part its resource; `None` where the evidence has no object of it.
+    /// The resource of each part; `None` without an object of it in the evidence.
     pub resources: Vec<Option<ResourceId>>,
 }
 
-/// One part in one version: what joins it with the others, and which entry of the object it is.
+/// One part in one version: the join with the other parts, and the entry of the object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Piece {
-    /// What joins it.
+    /// The values of the join, separated by `/`.
     pub of: String,
-    /// The entry; empty where the object, or a field of it, is the part.
+    /// The entry; empty if the object, or a field of it, is the part.
     pub entry: String,
 }
 
-/// How many rows of declared fields are looked at; what lies beyond is left undecided.
+/// The most rows of declared fields that are examined. The rest is left undecided.
 const ROWS: usize = 2_000_000;
 
-/// How many objects with a join are looked at, for all writes together: a join that everything shares asks for all objects at every
-/// write.
+/// The most objects with a join that are examined, for all writes together. A join that everything shares asks for all objects
+/// at each write.
 const JOINED: usize = 1_000_000;
 
-/// The declared groups of which the evidence has two parts at least.
+/// The declared groups with at least two parts in the evidence.
 ///
-/// A part that leaves its group of resources open means one such group with all other open parts of the declaration.
+/// A declaration whose parts leave the API group open yields one group per API group of those parts.
 pub fn found<'d>(evidence: &Evidence<'_>, declarations: &'d Declarations) -> Vec<Found<'d>> {
     let history = evidence.history;
     let of_group = |id: &ResourceId| history.name(history.resources[id.index()].group);
@@ -65,13 +67,13 @@ pub fn found<'d>(evidence: &Evidence<'_>, declarations: &'d Declarations) -> Vec
     all
 }
 
-/// Keys by a text, where an index of a part was built.
+/// Keys by the join of a part.
 type Index = FxHashMap<String, Vec<KeyId>>;
 
-/// The pieces of one version; `None` where the evidence does not show them.
+/// The pieces of one version; `None` if the evidence does not show them.
 type Shown = Option<Rc<Vec<Piece>>>;
 
-/// The pieces of versions, as far as they were asked for.
+/// The pieces of versions, cached per part and version.
 pub struct Pieces<'e, 'h> {
     evidence: &'e Evidence<'h>,
     known: FxHashMap<(*const Part, KeyId, Revision), Shown>,
@@ -82,7 +84,7 @@ pub struct Pieces<'e, 'h> {
 }
 
 impl<'e, 'h> Pieces<'e, 'h> {
-    /// Nothing asked yet.
+    /// An empty cache.
     pub fn new(evidence: &'e Evidence<'h>) -> Pieces<'e, 'h> {
         Pieces {
             evidence,
@@ -94,12 +96,12 @@ impl<'e, 'h> Pieces<'e, 'h> {
         }
     }
 
-    /// Whether so much was looked at that the rest is left undecided.
+    /// Whether a limit was reached, so that the rest is left undecided.
     pub fn is_spent(&self) -> bool {
         self.rows > ROWS || self.joined > JOINED
     }
 
-    /// The pieces of a part that a version is or has, in order; `None` where the evidence does not show it.
+    /// The pieces of a part in a version, sorted; `None` if the evidence does not show them.
     pub fn of(&mut self, part: &Part, version: &Version) -> Shown {
         if version.change.lives() != Some(true) {
             return Some(Rc::default());
@@ -122,7 +124,7 @@ impl<'e, 'h> Pieces<'e, 'h> {
         let declared = history.declared(key, uid, attributes);
         let paths: Vec<&Path> = part.of.iter().chain(&part.entry).chain(&part.field).collect();
         let Some(declared) = declared else {
-            // Parts of the identity are known with every version; the rest only where a body was recorded.
+            // Parts of the identity are known for every version. Other fields need a recorded body.
             let identity: Option<Vec<&str>> = part.of.iter().map(|path| identity(history, key, uid, path)).collect();
             if let Some(of) = identity.filter(|_| part.entry.is_none() && part.field.is_none()) {
                 return Some(vec![Piece { of: of.join("/"), entry: String::new() }]);
@@ -150,7 +152,7 @@ impl<'e, 'h> Pieces<'e, 'h> {
         Some(pieces)
     }
 
-    /// The objects of a resource that ever had a piece of a part with a join; none once too much was looked at.
+    /// The objects of a resource that ever had a piece with this join; none after a limit.
     pub fn keys(&mut self, part: &Part, resource: ResourceId, of: &str) -> Vec<KeyId> {
         if self.is_spent() {
             return Vec::new();
@@ -172,7 +174,7 @@ impl<'e, 'h> Pieces<'e, 'h> {
         keys
     }
 
-    /// Where a part is joined by namespace and name of its object, these lead to the key.
+    /// The key, if the part is joined by namespace and name of its object.
     fn by_name(&mut self, part: &Part, resource: ResourceId, of: &str) -> Option<Vec<KeyId>> {
         let [namespace, name] = part.of.as_slice() else { return None };
         if namespace.literal() != ["metadata", "namespace"] || name.literal() != ["metadata", "name"] {
@@ -210,7 +212,7 @@ impl<'e, 'h> Pieces<'e, 'h> {
     }
 }
 
-/// A part of the identity of an object.
+/// A field of an object's identity.
 fn identity<'h>(history: &'h History, key: KeyId, uid: Symbol, path: &Path) -> Option<&'h str> {
     let of = history.keys[key.index()];
     let symbol = match path.literal().as_slice() {

@@ -1,4 +1,6 @@
-//! What writes were based on, as rules about premises look at it: premises with their truth, and what is certainly before what.
+//! The premises of writes as rules read them. Input: declared decisions, reads and the revision order. Output: for each write
+//! the premises with their validity intervals, and proofs that one version precedes another. Invariant: a comparison is true
+//! only if it is certain, by revisions of one counter or by times. Reads beyond `READS` leave a write's premises unknown.
 
 use crate::check::facts::commit_evidence;
 use crate::check::facts::knowledge::Shown;
@@ -10,22 +12,22 @@ use crate::order::{
 };
 use rustc_hash::FxHashMap;
 
-/// How many reads are looked at in all; what lies beyond is left undecided.
+/// The most reads that are examined in one history. The rest is left undecided.
 const READS: usize = 4_000_000;
 
-/// How many of them for the writes of one pass: each of its writes rests on every read before it.
+/// The most reads for the writes of one pass. Each write rests on every read before it, so the cost is quadratic.
 const READS_OF_PASS: usize = 1_000_000;
 
-/// Why a write's premises are not known.
-pub const ENDLESS: &str = "writes of decisions of which nobody recorded where their passes begin and end, or with too many reads and \
-                           writes in one pass";
+/// The reason why a write's premises are unknown.
+pub const ENDLESS: &str =
+    "writes of decisions whose passes have no recorded begin and end, or have too many reads and writes";
 
-/// A premise, and when it was true.
+/// A premise with its validity interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     /// The premise.
     pub premise: Premise,
-    /// When it was true.
+    /// The revisions at which it was true.
     pub truth: ValidityInterval,
 }
 
@@ -36,9 +38,9 @@ pub struct Decided<'b> {
     pub write: OperationId,
     /// Its pass.
     pub pass: &'b Pass,
-    /// Which of the pass's writes it is.
+    /// Its index among the writes of the pass.
     pub nth: usize,
-    /// What single reads showed.
+    /// The premises that its reads of single objects showed.
     pub used: Vec<Used>,
 }
 
@@ -46,7 +48,7 @@ pub struct Decided<'b> {
 #[derive(Debug)]
 pub struct PremiseIndex<'h> {
     evidence: Evidence<'h>,
-    /// Truth of values.
+    /// The validity intervals of values.
     pub truths: ValidityIntervals<'h>,
     /// Declared decisions.
     pub decisions: Decisions,
@@ -54,13 +56,13 @@ pub struct PremiseIndex<'h> {
 }
 
 impl<'h> PremiseIndex<'h> {
-    /// Derives it; `None` where no decision is declared.
+    /// Derives the index; `None` without a declared decision.
     pub fn declared(evidence: &Evidence<'h>) -> Option<PremiseIndex<'h>> {
         let decisions = Decisions::collect(evidence.history);
         (!decisions.is_empty()).then(|| PremiseIndex::with(evidence, decisions))
     }
 
-    /// Derives it.
+    /// Derives the index, even without a declared decision.
     pub fn derive(evidence: &Evidence<'h>) -> PremiseIndex<'h> {
         PremiseIndex::with(evidence, Decisions::collect(evidence.history))
     }
@@ -70,7 +72,8 @@ impl<'h> PremiseIndex<'h> {
         PremiseIndex { evidence: *evidence, truths, decisions, removals: commit_evidence::removals(evidence) }
     }
 
-    /// The writes of declared decisions, each with its premises; `None` in place of premises that are not known.
+    /// The writes of declared decisions with their premises; `None` for premises beyond the limits or of a pass without known
+    /// ends.
     pub fn decided<'b>(&'b self) -> impl Iterator<Item = (OperationId, Option<Decided<'b>>)> + 'b {
         let history = self.evidence.history;
         let mut left = READS;
@@ -98,24 +101,24 @@ impl<'h> PremiseIndex<'h> {
         })
     }
 
-    /// A premise with its truth.
+    /// A premise with its validity interval.
     pub fn used(&self, premise: Premise) -> Used {
         Used { premise, truth: premise.truth(self.evidence.history, &self.truths) }
     }
 
-    /// The revision at which a write took effect, where it is certain.
+    /// The revision at which a write took effect, if that is certain.
     pub fn committed_at(&self, write: OperationId) -> Option<Revision> {
         let removal = self.removals.get(&write).map(|version| version.revision);
         removal.or_else(|| commit_evidence::attributed(&self.evidence, write))
     }
 
-    /// The removal that a write did, where T knows it.
+    /// The removal that a write did, if the revision order has it.
     pub fn removal(&self, write: OperationId) -> Option<Version> {
         self.removals.get(&write).copied()
     }
 
-    /// Whether a version was certainly there before a write took effect: by their revisions, or because it had been shown when
-    /// the write was sent.
+    /// Whether a version certainly existed before a write took effect: by revisions, or because it was shown before the write
+    /// was sent.
     pub fn before_commit(&self, version: &Version, write: OperationId) -> bool {
         let history = self.evidence.history;
         let o = history.operation(write);
@@ -127,7 +130,7 @@ impl<'h> PremiseIndex<'h> {
         by_revision || self.shown_before(version, (o.invoke, o.clock))
     }
 
-    /// Whether a version was certainly there at a moment: somebody had been shown it, or its writer had its answer.
+    /// Whether a version certainly existed at a moment: a client had been shown it, or its writer had the answer.
     pub fn shown_before(&self, version: &Version, moment: (Time, ClockId)) -> bool {
         let (history, clocks) = (self.evidence.history, &self.evidence.order.clocks);
         [Some(version.moment(history)), version.answered(history)]
@@ -136,8 +139,8 @@ impl<'h> PremiseIndex<'h> {
             .any(|seen| clocks.before(seen, moment))
     }
 
-    /// Whether one version was certainly there before another: by their revisions, or because it had been shown when the write of
-    /// the other was sent.
+    /// Whether one version certainly preceded another: by revisions of one counter, or because it was shown before the write
+    /// of the other was sent.
     pub fn before(&self, a: &Version, b: &Version) -> bool {
         let history = self.evidence.history;
         let (of_a, of_b) = (history.resource_of(a.key), history.resource_of(b.key));
@@ -148,13 +151,13 @@ impl<'h> PremiseIndex<'h> {
         sent.not_before(history).is_some_and(|sent| self.shown_before(a, sent))
     }
 
-    /// The resource whose revisions stand for those of a counter: two resources with one share it for certain.
+    /// The counter of a resource as a comparable value. Two resources with equal values certainly share it.
     pub fn counter(&self, resource: ResourceId) -> (bool, u32) {
         let placement = self.evidence.history.placements[resource.index()];
         if placement.overridable { (true, resource.0) } else { (false, placement.domain.0) }
     }
 
-    /// Cites a premise.
+    /// The record of a premise as a fact.
     pub fn fact(&self, premise: &Premise, says: impl Into<String>) -> Fact {
         let evidence = &self.evidence;
         let (uid, revision) = match premise.reading {
@@ -174,7 +177,7 @@ impl<'h> PremiseIndex<'h> {
         }
     }
 
-    /// What a premise says, in words: "pods default/web-0 at version 7", "no pods default/web-0".
+    /// The premise in words: "pods default/web-0 at version 7", "no pods default/web-0".
     pub fn words(&self, premise: &Premise) -> String {
         let name = self.evidence.history.key_name(premise.key);
         match premise.reading {
@@ -184,7 +187,7 @@ impl<'h> PremiseIndex<'h> {
         }
     }
 
-    /// The first known version of the object that a write deleted.
+    /// The first known version of the object that a write deleted, if it is a creation.
     pub fn birth_of_deleted(&self, write: OperationId) -> Option<Version> {
         let o = self.evidence.history.operation(write);
         let uid = Some(o.answer_uid).filter(|uid| uid.is_some()).or(self.removal(write).map(|v| v.uid))?;
@@ -196,7 +199,7 @@ impl<'h> PremiseIndex<'h> {
     }
 }
 
-/// Where a process learnt something.
+/// The source of a process's knowledge.
 pub fn source(shown: Shown) -> Source {
     match shown {
         Shown::Answer(id) => Source::Answer(id),

@@ -1,4 +1,5 @@
-//! Deletions that take the absence of another object for granted (declared presumptions), and what T says to that.
+//! Deletions that presume the absence of another object (declared presumptions). Input: committed deletions, and the last
+//! reads of their processes. Output: for each deletion what the revision order has against the presumption ([`Against`]).
 
 use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
 use crate::check::premises::premise_index::PremiseIndex;
@@ -11,32 +12,32 @@ use crate::model::declaration::{Path, Presumption};
 use crate::order::{Change, Reading, Relation, Seen, ValidityInterval, Version, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A committed deletion that took an absence for granted.
+/// A committed deletion that presumes an absence.
 #[derive(Clone, Copy, Debug)]
 pub struct PresumedAbsence {
     /// The deletion.
     pub write: OperationId,
-    /// What was taken to be absent.
+    /// The object that is presumed to be absent.
     pub target: KeyId,
-    /// What T says.
+    /// The evidence of the revision order against the presumption.
     pub against: Against,
 }
 
-/// What T says to a presumed absence.
+/// The evidence of the revision order against a presumed absence.
 #[derive(Clone, Copy, Debug)]
 pub enum Against {
-    /// The object was there when the deletion took effect: a version before it, and what proves that it was still there.
+    /// The object existed when the deletion took effect: a version before it, and the proof that it still existed.
     Present(Version, Stay),
-    /// Every absence that the process knew of was over before the deleted object was even created: the last sight of an absence,
-    /// the version that ended it, the first version of the deleted object.
+    /// Every absence that the process knew had ended before the deleted object was created: the last read of an absence, the
+    /// version that ended the absence, and the first version of the deleted object.
     Outlived(LastRead, Version, Version),
-    /// The object was there before, nothing shows its end, and what the process saw is not in the evidence.
+    /// The object existed before, nothing shows its end, and the evidence does not show what the process saw.
     Open(Version),
-    /// Nothing speaks against it.
+    /// The evidence has nothing against it.
     Nothing,
 }
 
-/// What proves that an object was still there.
+/// The proof that an object still existed.
 #[derive(Clone, Copy, Debug)]
 pub enum Stay {
     /// Its life covers the revision of the deletion.
@@ -45,7 +46,7 @@ pub enum Stay {
     Later(Version),
 }
 
-/// Looks into every committed deletion of which a declaration says what it takes for granted.
+/// Examines every committed deletion that a declared presumption names.
 pub fn presumed(evidence: &Evidence<'_>) -> Vec<PresumedAbsence> {
     let candidates = candidates(evidence, &evidence.options.declarations.presumptions);
     if candidates.is_empty() {
@@ -64,7 +65,7 @@ pub fn presumed(evidence: &Evidence<'_>) -> Vec<PresumedAbsence> {
     candidates.iter().map(case).collect()
 }
 
-/// Deletions that a presumption speaks of, with what each takes to be absent.
+/// Deletions that a presumption names, each with the object that it presumes to be absent.
 fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(OperationId, KeyId)> {
     let history = evidence.history;
     let resource = |id: ResourceId| {
@@ -75,7 +76,7 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
     for presumption in presumptions {
         for from in evidence.resources_named(&presumption.deletes) {
             let group = resource(from).1;
-            // Names without group mean one group.
+            // Two names without a group mean resources of one group.
             let one_group = presumption.deletes.group.is_none() && presumption.absent.group.is_none();
             let mut absent = evidence.resources_named(&presumption.absent).into_iter();
             let absent = absent.find(|&id| !one_group || resource(id).1 == group);
@@ -115,7 +116,7 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
     found
 }
 
-/// What a path of a deleted object leads to, in the last version of it that the evidence shows.
+/// The text at a path of a deleted object, in its last version in the evidence.
 fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
     let history = evidence.history;
     let key = history.keys[o.key.index()];
@@ -129,15 +130,15 @@ fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
     history.declared(o.key, last.uid, last.attributes)?.text(path)
 }
 
-/// Requests that may have ended an object, known or not.
+/// Requests that may have ended an object, whether or not the revision order has that end.
 pub struct Ends {
     of: FxHashMap<KeyId, Vec<OperationId>>,
-    /// Deletions of many.
+    /// Deletions of collections.
     many: Vec<OperationId>,
 }
 
 impl Ends {
-    /// Those that may have ended one of these objects.
+    /// Collects the requests that may have ended one of these objects.
     pub fn collect(history: &History, wanted: FxHashSet<KeyId>) -> Ends {
         let mut ends = Ends { of: FxHashMap::default(), many: Vec::new() };
         for (id, o) in history.operations.all_of_verbs(&[Verb::Delete, Verb::DeleteCollection]) {
@@ -151,7 +152,7 @@ impl Ends {
         ends
     }
 
-    /// The last version of an object that was there before a write took effect, where nothing shows or may have been its end.
+    /// The last version of an object before a write took effect, unless something shows, or may have caused, the object's end.
     pub fn unended(
         &self,
         evidence: &Evidence<'_>,
@@ -181,7 +182,7 @@ impl Ends {
         let many = self.many.iter().filter(|id| history.covers_key(history.operation(**id).scope, version.key));
         self.of.get(&version.key).into_iter().flatten().chain(many).any(|id| {
             let o = history.operation(*id);
-            // One that was answered before the object was made, or that names another one, ended another one.
+            // A request that was answered before the object was made, or that names another uid, ended another object.
             let earlier = made.is_some_and(|made| clocks.before((o.ret, o.clock), made));
             let another = o.answer_uid.is_some() && version.uid.is_some() && o.answer_uid != version.uid;
             !earlier && !another && !clocks.before((by.ret, by.clock), (o.invoke, o.clock))
@@ -215,11 +216,11 @@ impl<'h> Case<'_, 'h> {
         if silent || absences.is_empty() {
             return self.unended().map_or(Against::Nothing, Against::Open);
         }
-        // The latest absence that it knew of; one that nothing ended speaks for the process.
+        // The latest absence that the process knew. One that nothing ended is in favour of the process.
         let Some(latest) = absences.iter().max_by_key(|(_, t)| t.through.unwrap_or(Revision::new(u128::MAX))) else {
             return Against::Nothing;
         };
-        // Where the object may have ended again by then, what the process took for granted may be true.
+        // If the object may have ended again by then, the presumption may be true.
         let outlived =
             latest.1.ended_by.zip(self.basis.birth_of_deleted(self.write)).filter(|_| self.unended().is_some());
         match outlived {
@@ -230,7 +231,7 @@ impl<'h> Case<'_, 'h> {
         }
     }
 
-    /// Proof that the object was there when the deletion took effect.
+    /// Proof that the object existed when the deletion took effect.
     fn present(&self) -> Option<(Version, Stay)> {
         let (evidence, basis) = (self.evidence, self.basis);
         let (history, order) = (evidence.history, evidence.order);
@@ -242,7 +243,8 @@ impl<'h> Case<'_, 'h> {
             let version = order.timeline.at_or_before(self.target, commit)?;
             return Some((version, Stay::Revision(commit)));
         }
-        // By time: shown before the deletion was sent, changed again by a request sent after its answer.
+        // By time: shown before the deletion was sent, and changed again by a request that was sent after the deletion's
+        // answer.
         let versions = order.timeline.versions(self.target);
         let lives = |v: &Version| v.change.lives() == Some(true) && v.uid.is_some();
         let before = versions.iter().filter(lives).rfind(|v| basis.before_commit(v, self.write))?;
@@ -254,12 +256,12 @@ impl<'h> Case<'_, 'h> {
         Some((before, Stay::Later(later)))
     }
 
-    /// A version of the object that was there before the deletion, and of which nothing shows an end.
+    /// A version of the object before the deletion, if nothing shows an end of it.
     fn unended(&self) -> Option<Version> {
         self.ends.unended(self.evidence, self.basis, self.target, self.write)
     }
 
-    /// When an absence that the process saw was true; `None` where it saw none.
+    /// The validity interval of an absence that the process saw; `None` if it saw none.
     fn absence(&self, history: &History, glimpse: &LastRead) -> Option<ValidityInterval> {
         let truths = &self.basis.truths;
         let seen = match (glimpse.known, glimpse.shown) {
@@ -274,31 +276,31 @@ impl<'h> Case<'_, 'h> {
             }
             (Known::Nothing, _) => truths.seen(self.target, glimpse.moment.1, None, glimpse.moment.0),
             (Known::End(uid), _) if uid.is_some() => self.after_the_end_of(uid),
-            // What left a selection may be anywhere.
+            // An object that left a selection may still exist.
             (Known::End(_) | Known::Left(_), _) => Seen::default(),
             (Known::Life(_) | Known::Unsure, _) => return None,
         };
         Some(truths.of(self.target, Reading::Absent, seen))
     }
 
-    /// The states right after an object's end, where the order shows that it ended.
+    /// The states right after an object's end, if the revision order has that end.
     fn after_the_end_of(&self, uid: Symbol) -> Seen {
         let versions = self.evidence.order.timeline.versions(self.target);
         let Some(last) = versions.iter().rposition(|v| v.uid == uid) else { return Seen::default() };
         let end = match (versions.get(last), versions.get(last + 1)) {
             (Some(v), _) if v.change == Change::Deleted => v.revision,
             (Some(v), Some(_)) => v.revision.next(),
-            // Only the event says so, with a version that the object had while it lived.
+            // Only the event shows the end, with a version of the living object.
             _ => return Seen::default(),
         };
         Seen { from: end, through: Some(end) }
     }
 }
 
-/// Before everything.
+/// A moment before all others.
 const BEGINNING: (Time, crate::history::ClockId) = (Time(i64::MIN), crate::history::ClockId::NONE);
 
-/// The facts about the target: the version before the deletion, and what shows it still there.
+/// The facts about the target: the version before the deletion, and the later change of the same object if there is one.
 pub fn stay(evidence: &Evidence<'_>, version: &Version, stay: Stay) -> Vec<Fact> {
     let mut facts = vec![evidence.version(version, evidence.change_words(version))];
     if let Stay::Later(later) = stay {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "read-skew",
-    title: "the values used for one decision were true together at some revision",
+    title: "all values that one decision used were true together at some revision",
     group: Group::Premises,
     promise: BrokenBy::Nobody,
     needs: "declared decisions (read lines, requests with a decision) with two reads of single objects",
@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let pass = std::ptr::from_ref(decided.pass);
         let Some((a, b)) = skew(evidence, &basis, &used) else { continue };
         let kind = if commit_evidence::took_effect(evidence, write, &o) { Kind::Violation } else { Kind::Hazard };
-        // One finding a pass is enough: its later writes rest on the same reads.
+        // One finding a pass is enough, because its later writes rest on the same reads.
         if kind == Kind::Violation && harmful.replace(pass) == Some(pass) {
             continue;
         }
@@ -45,17 +45,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Of values of one counter: the one that ended first, and the one that began last.
+/// The value of one counter that ended first, and the one that began last.
 #[derive(Default)]
 struct Extremes<'u> {
     first: Option<&'u Used>,
     last: Option<&'u Used>,
 }
 
-/// Two values that were never true together: the one that ended first, and the one that began last.
+/// Two values that were never true together.
 fn skew<'u>(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &[&'u Used]) -> Option<(&'u Used, &'u Used)> {
     let history = evidence.history;
-    // Intervals of one counter have a revision in common unless one of them ends before another begins.
+    // Intervals of one counter share a revision unless one of them ends before another begins.
     let mut counters: FxHashMap<_, Extremes<'_>> = FxHashMap::default();
     for &one in used {
         let Extremes { first, last } = counters.entry(basis.counter(history.resource_of(one.premise.key))).or_default();
@@ -79,7 +79,7 @@ fn skew<'u>(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &[&'u Used]
     by_time(evidence, used)
 }
 
-/// Of values whose revisions do not compare: one that was known to be over before the write of the other was sent.
+/// Two values without a common counter: one had certainly ended before the write of the other was sent.
 fn by_time<'u>(evidence: &Evidence<'_>, used: &[&'u Used]) -> Option<(&'u Used, &'u Used)> {
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let mut ended: FxHashMap<ClockId, (Time, &Used)> = FxHashMap::default();
@@ -123,13 +123,15 @@ fn found(
     let (first, last) = (basis.words(&a.premise), basis.words(&b.premise));
     let mut facts = vec![basis.fact(&a.premise, format!("{client} read {first} for its decision"))];
     if let Some(version) = a.truth.ended_by {
-        facts.push(evidence.version(&version, format!("{}, so that was over", evidence.change_words(&version))));
+        facts.push(
+            evidence.version(&version, format!("{}, so the first value had ended", evidence.change_words(&version))),
+        );
     }
     if let Some(version) = b.truth.begun_by {
         facts.push(
             evidence.version(
                 &version,
-                format!("{}: from here on the other value was true", evidence.change_words(&version)),
+                format!("{}: the second value was true from here on", evidence.change_words(&version)),
             ),
         );
     }
@@ -156,12 +158,12 @@ fn found(
         summary: format!("{client} decided on {first} and {last}, which were never true together"),
         facts,
         reason: format!(
-            "the first value was true at revisions {}, the second {}: no state of the store had both",
+            "the first value was true at revisions {}, the second {}, so no state of the store had both",
             window(a),
             window(b)
         ),
         refuted_by: "evidence that the decision read one of the two again before it wrote".to_owned(),
-        consequence: "it acts on a state of the cluster that never was".to_owned(),
+        consequence: "it acts on a state of the cluster that never existed".to_owned(),
     });
 }
 
@@ -170,7 +172,7 @@ mod tests {
     use super::{Kind, RULE};
     use crate::check::testing::trial::{holds, kinds};
 
-    /// What is missing from the first read exists when the second object gets the version that is read.
+    /// The absence that the first read shows ends before the second object gets the version that is read.
     const SKEW: &str = "default widgets\no@A CREATE p => p:up@10\nc@A GET r for d => !404\no@A CREATE r => r:ur@25\n\
                         o@A PUT p:up@10 => p:up@31\nc@A GET p for d => p:up@31\nc@A PATCH p test(@31) for d => p:up@40\n";
 
@@ -186,7 +188,7 @@ mod tests {
     fn an_absence_that_a_cache_still_showed_is_one_too() {
         let cached =
             SKEW.replace("c@A GET r for d => !404\n", "").replace("c@A PATCH", "c@A READ r => absent for d\nc@A PATCH");
-        // Nothing shows that the object was still there when the cache was asked.
+        // Nothing shows that the object still existed when the cache was read.
         assert!(holds(&RULE, &cached));
         assert_eq!(kinds(&RULE, &format!("{cached}o@A PUT r:ur@25 => r:ur@45\n")), [Kind::Violation]);
     }

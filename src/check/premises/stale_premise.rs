@@ -12,10 +12,10 @@ use crate::order::{Reading, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "stale-premise",
-    title: "no write takes away what is newer than its premises",
+    title: "no write takes away an object that is newer than the premises of the write",
     group: Group::Premises,
     promise: BrokenBy::Nobody,
-    needs: "declared decisions with reads of single objects, or writes that a declaration takes to presume something",
+    needs: "declared decisions with reads of single objects, or writes that presume an absence by a declaration",
     causes: &[
         "delete-version",
         "resume-backwards",
@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if let Against::Outlived(glimpse, end, born) = case.against {
             let o = evidence.history.operation(case.write);
             let (client, target) = (evidence.short_client(&o), evidence.history.key_name(case.target));
-            let seen = glimpse.fact(evidence, case.target, format!("{client} last saw that there was no {target}"));
+            let seen = glimpse.fact(evidence, case.target, format!("{client} last saw that {target} was absent"));
             let belief = format!("no {target}");
             state(
                 evidence,
@@ -78,7 +78,7 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
     let ends = Ends::collect(history, absences.map(|(used, _)| used.premise.key).collect());
     for Case { write, mut outdated, born } in cases {
         let o = history.operation(write);
-        // What ended again is absent again.
+        // An object that ended again is absent again.
         outdated.retain(|one| !is_absence(&one) || ends.unended(evidence, basis, one.0.premise.key, write).is_some());
         let older = |(_, end): &&(Used, Version)| born.is_some_and(|born| basis.before(end, &born));
         let worst = outdated.iter().find(older).copied();
@@ -92,8 +92,8 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
     }
 }
 
-/// Whether nothing shows that the process knew the object that its decision deletes: the decision had not read it, and the process had
-/// not made it.
+/// Whether nothing shows that the process knew the object that its decision deletes: the decision had not read it, and the
+/// process had not created it.
 fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) -> bool {
     let o = evidence.history.operation(decided.write);
     let made = born.writer.is_some() && author(evidence, born, o.incarnation) != Author::Another;
@@ -101,15 +101,15 @@ fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) ->
     !made && decided.pass.last_of(history, decided.nth, o.key).is_none()
 }
 
-/// A write of a declared decision after premises of it were over.
+/// A write of a declared decision after some of its premises had ended.
 struct Case {
     write: OperationId,
     outdated: Vec<(Used, Version)>,
-    /// The first version of what it deleted, where nothing shows that the process knew it.
+    /// The first version of the deleted object, if nothing shows that the process knew that object.
     born: Option<Version>,
 }
 
-/// A premise that was over, and what shows it.
+/// A premise that had ended, with the evidence of its end.
 struct Outdated<'o> {
     belief: &'o str,
     seen: Fact,
@@ -124,24 +124,26 @@ fn state(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, write: OperationId, k
     let Outdated { belief, seen, end, born } = outdated;
     let request = history.request_name(&o);
     let mut facts =
-        vec![seen, evidence.version(&end, format!("{}: the premise was over", evidence.change_words(&end)))];
+        vec![seen, evidence.version(&end, format!("{}: the premise had ended", evidence.change_words(&end)))];
     if let Some(born) = born {
-        facts.push(evidence.version(&born, format!("{}, after that", evidence.change_words(&born))));
+        facts.push(evidence.version(&born, format!("{}, after the end of the premise", evidence.change_words(&born))));
     }
     facts.push(evidence.operation(write, o.answered, format!("{request} was answered with success")));
     let (summary, reason, consequence) = match born {
         Some(born) => (
             format!(
-                "{client} deleted {object}, created at {}, on the premise of {belief}, which was over at {}",
+                "{client} deleted {object}, created at {}, on the premise of {belief}, which had ended at {}",
                 born.revision, end.revision
             ),
-            "what was deleted is newer than the end of the premise, so nothing that the process knew can have been about it",
-            "what a newer state needs is taken away, until somebody notices",
+            "the deleted object is newer than the end of the premise, so nothing that the process knew was about this \
+            object",
+            "an object that the newer state needs is gone",
         ),
         None => (
-            format!("{client} wrote {object} on the premise of {belief}, which was over at {}", end.revision),
-            "the premise was overwritten before the write took effect; whether another write would have followed is not known",
-            "the decision may be wrong for the state that it met",
+            format!("{client} wrote {object} on the premise of {belief}, which had ended at {}", end.revision),
+            "the premise was overwritten before the write took effect; the evidence does not show whether the process \
+            would have written something else",
+            "the decision may be wrong for the state at its commit",
         ),
     };
     ruling.found(Draft {
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &DELETED.replace("=> ok:u2", "=> !404")), []);
     }
 
-    /// The controller of Endpoints sees an old deletion played again.
+    /// The controller of Endpoints receives an old deletion again.
     const REPLAY: &str = "default services\nclient c user=system:serviceaccount:kube-system:endpoint-controller\n\
                           user@A CREATE x => x:x1@22\nuser@A DELETE x:x1 => ok:x1\nuser@A CREATE x => x:x2@35\n\
                           c@A LIST => 36 {x:x2@35}\nc@A CREATE endpoints/x => endpoints/x:e1@37\n\

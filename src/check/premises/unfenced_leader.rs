@@ -15,33 +15,33 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "unfenced-leader",
-    title: "nobody acts as the leader after another has taken its place",
+    title: "no replica acts as the leader after another one has taken its place",
     group: Group::Premises,
     promise: BrokenBy::Client,
-    needs: "a lock that changed hands, with its holders, and later writes of a former holder",
+    needs: "a lock with two holders in turn, and later writes of the first one",
     causes: &["monotonic-reads", "revision-rewind", "split-timeline"],
     page: include_str!("../../../docs/rules/unfenced-leader.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// One stretch of versions of a lock with one holder.
+/// Consecutive versions of a lock with one holder.
 #[derive(Clone, Debug)]
 struct Term {
     holder: String,
-    /// The process that wrote them, where they agree.
+    /// The process that wrote them; `None` if they disagree.
     process: Option<IncarnationId>,
     /// The version that took the lock.
     first: Version,
     /// The last renewal.
     last: Version,
-    /// How long it counts, in nanoseconds.
+    /// The lock's duration, in nanoseconds.
     duration: Option<i64>,
 }
 
 impl Term {
-    /// Its holder wrote another version.
+    /// Adds another version by the same holder.
     fn renew(&mut self, version: Version, process: Option<IncarnationId>) {
-        // Two processes that write one holder's name tell nobody who it is.
+        // Two processes that write one holder's name leave the process unknown.
         self.process = self.process.filter(|known| process.is_none_or(|process| process == *known));
         self.last = version;
     }
@@ -52,11 +52,11 @@ struct Loss {
     lock: KeyId,
     term: Term,
     successor: Term,
-    /// Whether it let go of it itself.
+    /// Whether it released the lock itself.
     released: bool,
-    /// What it wrote last to the lock, as far as it is known.
+    /// Its last known write to the lock.
     end: Version,
-    /// The version with which it had the lock again.
+    /// The version with which it held the lock again.
     again: Option<Version>,
 }
 
@@ -82,7 +82,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let (term, successor) = (&terms[at], &terms[next]);
             let Some(process) = term.process.filter(|p| successor.process != Some(*p)) else { continue };
             if term.holder != successor.holder {
-                // A version without holder between them is what the holder itself wrote to let go.
+                // A version without holder between the two terms is the holder's own release.
                 let released = terms[at + 1..next].iter().rev().find(|t| t.process == Some(process)).map(|t| t.first);
                 let again = alike.next(evidence, term, process, next).map(|t| t.first);
                 let (end, released) = (released.unwrap_or(term.last), released.is_some());
@@ -133,7 +133,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if is_lock || history.name(history.resources[resource.index()].plural) == "events" {
             continue;
         }
-        // Where it stood before the process first led, and what it did while it led.
+        // Marks business from before the process first led, and business from while it led.
         for process in of.into_iter().flatten().chain(former.map(|_| &o.incarnation)) {
             let Some(first) = losses[process].iter().map(|loss| loss.term.first).min_by_key(|v| v.revision) else {
                 continue;
@@ -150,7 +150,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let known = business.entry((o.incarnation, resource)).or_default();
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
-            // It led still when it renewed its term, and until another took its place.
+            // It still led when it renewed its term, and until another holder took the lock.
             let led = |loss: &Loss| [loss.term.last, loss.successor.first].map(|v| is_before(evidence, basis, id, &v));
             if losses.iter().any(|loss| led(loss).contains(&true)) {
                 known.led = true;
@@ -179,7 +179,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 judge.found(ruling, id, loss, Standpoint { led: false, is_whole: true });
             } else {
                 ruling.undecided(
-                    "writes after the loss of a lock to what the process had written before it ever held one",
+                    "writes after the loss of a lock to resources that the process had written before it first held a lock",
                 );
             }
             continue;
@@ -192,13 +192,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// The terms of one lock, by what a term has in common with each that may be of the same process: then few are looked at.
+/// The terms of one lock, indexed by what terms of one process may share. A lookup then visits few terms.
 struct Alike<'t> {
     terms: &'t [Term],
     by_holder: FxHashMap<&'t str, Vec<usize>>,
     by_session: FxHashMap<u32, Vec<usize>>,
     by_client: FxHashMap<ClientId, Vec<usize>>,
-    /// Those of processes without a client's name: they may be anybody's.
+    /// Terms of processes without a client name, which may belong to any client.
     nameless: Vec<usize>,
 }
 
@@ -218,7 +218,7 @@ impl<'t> Alike<'t> {
         alike
     }
 
-    /// The first term after a place that has the holder of a term, or may be of its process.
+    /// The first term after `place` that has the holder of a term, or may be of its process.
     fn next(&self, evidence: &Evidence<'_>, term: &Term, process: IncarnationId, place: usize) -> Option<&'t Term> {
         let may_be = |p| !evidence.order.sessions.are_two(evidence.history, p, process);
         let is_own = |at: &usize| {
@@ -259,15 +259,15 @@ struct Case<'l> {
     before: bool,
 }
 
-/// What the evidence says of the business that a former leader went on with.
+/// The evidence about the business of a former leader.
 struct Standpoint {
-    /// Whether it did such business as the leader, and nobody else did.
+    /// Whether it did such business as the leader, and no follower did.
     led: bool,
-    /// Whether the lock guards more than what its holder does meanwhile.
+    /// Whether the lock guards more than the acts of its holder during the term.
     is_whole: bool,
 }
 
-/// Whether the successor in a lock wrote an object after it had taken the lock: then it is the leader's business.
+/// Whether the successor wrote an object after it had taken the lock. Then the object is the leader's business.
 fn wrote_as_successor(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, loss: &Loss, key: KeyId) -> bool {
     let Some(process) = loss.successor.process else { return false };
     evidence.order.timeline.versions(key).iter().rev().any(|version| {
@@ -277,9 +277,9 @@ fn wrote_as_successor(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, loss: &
     })
 }
 
-/// The replicas of former leaders, and when they followed others.
+/// The replicas of former leaders, and the times at which they followed others.
 struct Followers {
-    /// By process life: whether it has user and program of a former leader.
+    /// Per process life, whether it has the user and program of a former leader.
     peers: Vec<bool>,
     /// The version with which each process first took a lock.
     first: FxHashMap<IncarnationId, Version>,
@@ -330,14 +330,14 @@ impl Followers {
     }
 }
 
-/// Whether a write certainly took effect, at a revision that is known or between its request and its answer.
+/// Whether a write certainly took effect, at a known revision or between its request and its answer.
 fn commits(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, id: OperationId, o: &Operation) -> bool {
     let writes = evidence.committed(o) && o.key.is_some();
     let effect = o.subresource == Subresource::Effect && o.verb == Verb::Create;
     writes && (effect || basis.committed_at(id).is_some() || crate::order::removes(o))
 }
 
-/// The former leaders that each process may be, though nothing shows it.
+/// Per process, the former leaders that it may be although nothing shows it.
 fn kin(
     evidence: &Evidence<'_>,
     losses: &FxHashMap<IncarnationId, Vec<Loss>>,
@@ -351,7 +351,7 @@ fn kin(
     kin
 }
 
-/// Users and programs of which processes held several locks. One lock of several kinds has one name.
+/// Users and programs with processes that held several locks. A lock that exists in several resources counts once, by name.
 fn crowds(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(ClientId, String)> {
     let history = evidence.history;
     let mut names: FxHashMap<(ClientId, &str), FxHashSet<(Symbol, Symbol)>> = FxHashMap::default();
@@ -368,8 +368,8 @@ fn crowds(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(C
     crowded.map(|((client, program), _)| (client, program.to_owned())).collect()
 }
 
-/// Whether a write certainly took effect before a version of a lock: by their revisions, or because its answer came before the
-/// version was asked for.
+/// Whether a write certainly took effect before a version of a lock: by revisions, or because its answer came before that
+/// version's request.
 fn is_before(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, write: OperationId, version: &Version) -> bool {
     let history = evidence.history;
     let o = history.operation(write);
@@ -381,7 +381,7 @@ fn is_before(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, write: Operation
             .is_some_and(|w| o.ret.is_known() && evidence.order.clocks.before((o.ret, o.clock), (w.invoke, w.clock)))
 }
 
-/// What a process did to a resource.
+/// The writes of a process to a resource, in relation to its terms.
 #[derive(Default)]
 struct Business {
     before: bool,
@@ -400,7 +400,7 @@ fn collect(
     let history = evidence.history;
     for &key in evidence.keys_of(resource) {
         let mut of_key: Vec<Term> = Vec::new();
-        // Most versions say what the one before said.
+        // Most versions have the same value as the one before.
         let mut before: Option<(Symbol, AttributesId)> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let process = version.writer.is_some().then(|| history.operations.incarnation(version.writer.index()));
@@ -421,7 +421,7 @@ fn collect(
                 break;
             }
             let Some((declared, holder)) = declared.zip(holder) else {
-                // A version of which nobody knows the holder ends what is known.
+                // A version with an unknown holder ends the known terms.
                 if version.change.lives() == Some(true) && !version.attributes.is_some() {
                     continue;
                 }
@@ -445,7 +445,7 @@ fn collect(
     }
 }
 
-/// A stretch without holder, after one with.
+/// A term without holder, if it follows one with a holder.
 fn nobody(terms: &[Term], version: Version, process: Option<IncarnationId>) -> Option<Term> {
     let nobody = Term { holder: String::new(), process, first: version, last: version, duration: None };
     terms.last().is_some_and(|last| !last.holder.is_empty()).then_some(nobody)
@@ -468,7 +468,7 @@ fn leads_elsewhere(
     })
 }
 
-/// What writes of former leaders are judged by.
+/// The indices by which writes of former leaders are judged.
 struct Judge<'e, 'h> {
     evidence: &'e Evidence<'h>,
     basis: PremiseIndex<'h>,
@@ -502,17 +502,18 @@ impl Judge<'_, '_> {
                 evidence.operation(write, committed, format!("{} was answered with success", history.request_name(&o))),
             ],
             reason: format!(
-                "At the commit of the write the lock named another holder; the API server does not ask who leads.{unproved}"
+                "At the commit of the write the lock named another holder, and the API server does not check the \
+                lock.{unproved}"
             ),
             refuted_by:
                 "evidence that the write was sent by another process, or that the object is not the leader's business"
                     .to_owned(),
-            consequence: "two replicas act as if each were alone: what one of them may give out once is given twice"
+            consequence: "two replicas act as the only leader, so a resource with one holder may be assigned twice"
                 .to_owned(),
         });
     }
 
-    /// Why a write of a former leader is no proved fault.
+    /// The reason why a write of a former leader is no proved fault.
     fn doubt(&self, o: &Operation, loss: &Loss, standpoint: Standpoint) -> Option<&'static str> {
         let Standpoint { led, is_whole } = standpoint;
         let (history, order) = (self.evidence.history, self.evidence.order);
@@ -522,33 +523,35 @@ impl Judge<'_, '_> {
         let another = loss.successor.process.is_none_or(|taker| order.sessions.are_two(history, taker, o.incarnation));
         match () {
             () if !led => Some(
-                "it had not written such objects while it led, or had so before, or others did that did not lead: they may not be the \
-                 leader's business",
+                "it had not written such objects while it led, or it had written them before, or replicas that did \
+                not lead did: they may not be the leader's business",
             ),
             () if !is_whole => Some(
-                "it is known to have held the lock once and to have let go of it, and did not write this object meanwhile: the lock may \
-                 guard only what it did then",
+                "it held the lock in a single known version and released it, and did not write this object meanwhile: \
+                the lock may guard only what the process did then",
             ),
             () if self.crowds.contains(&(life.client, life.program.clone())) => Some(
-                "processes of this user hold several such locks, so losing one may say nothing about what else a process does",
+                "processes of this user hold several such locks, so the loss of one may say nothing about other \
+                writes of a process",
             ),
             () if !matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::PodUid) => {
-                Some("the process is told by its address, so a restart in between would not show")
+                Some("only the address identifies the process, so a restart in between would not show")
             }
-            () if !another => Some("whoever took the lock may be the same process, of which another recorder knows"),
+            () if !another => Some("the new holder of the lock may be the same process in another record"),
             () if !self.was_last(loss) => Some(
-                "it may have renewed its term unseen: nothing shows what came between its last known renewal and the other one",
+                "it may have renewed its term without a record: nothing shows what came between its last known \
+                renewal and the next holder",
             ),
             () if !expired => Some(
-                "its own term had not run out by then, as far as the evidence shows: the other took the lock early, or the clocks \
-                 differ",
+                "its own term had not run out by then, as far as the evidence shows: the next holder took the lock \
+                early, or the clocks differ",
             ),
             () => None,
         }
     }
 
-    /// Whether nothing came between what the holder wrote last to the lock, as far as it is known, and its successor's taking but what is
-    /// known.
+    /// Whether the evidence shows every version between the holder's last known write to the lock and the successor's first
+    /// one.
     fn was_last(&self, loss: &Loss) -> bool {
         let versions = self.evidence.order.timeline.versions(loss.lock);
         let taken = loss.successor.first.revision;
@@ -562,7 +565,7 @@ impl Judge<'_, '_> {
     }
 }
 
-/// When a term had run out for certain: its last renewal was made before it was answered.
+/// The time by which a term had certainly run out. Its last renewal was made before it was answered.
 fn expiry(evidence: &Evidence<'_>, term: &Term) -> Option<(Time, ClockId)> {
     let (time, clock) = match term.last.writer.is_some() {
         true => {
@@ -580,7 +583,7 @@ mod tests {
     use super::{Kind, RULE};
     use crate::check::testing::trial::{holds, kinds};
 
-    /// a leads and gives a range; its lease of one second runs out, b takes it; a gives another one.
+    /// a leads and assigns a range; its lease of one second runs out, and b takes it; a assigns another range.
     const STORY: &str = "default ciliumnodes\n\
         a@A CREATE leases/kube-system/op[.spec.holderIdentity=a-1 .spec.leaseDurationSeconds=1] => leases/kube-system/op:l1@10\n\
         a@A CREATE node-1 => node-1:n1@12\n\
@@ -627,7 +630,7 @@ mod tests {
             b@A PUT leases/kube-system/op:l1@16[.spec.holderIdentity=b-1] => leases/kube-system/op:l1@40\n";
         let more = "a@A CREATE node-2 => node-2:n2@44\na@A CREATE node-3 => node-3:n3@45\n";
         assert_eq!(kinds(&RULE, &format!("{once}{more}")), [Kind::Suspect]);
-        // What it guarded then.
+        // The lock guarded only its acts during that term.
         assert_eq!(kinds(&RULE, &format!("{once}a@A PUT node-1:n1@12 => node-1:n1@44\n")), [Kind::Violation]);
     }
 
@@ -635,7 +638,7 @@ mod tests {
     fn what_it_did_before_it_ever_led_is_not_the_leader_s_business() {
         let always = STORY.replace("a@A CREATE leases", "a@A CREATE node-0 => node-0:n0@5\na@A CREATE leases");
         assert!(holds(&RULE, &always));
-        // Unless the lock's next holder wrote the very object, too.
+        // Unless the lock's next holder wrote the same object.
         let again = always.replace("a@A CREATE node-2 => node-2:n2@44", "a@A PUT node-1:n1@12 => node-1:n1@44");
         assert!(holds(&RULE, &again));
         let both = always.replace(
@@ -651,7 +654,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &STORY.replace("a@A CREATE node-1 => node-1:n1@12\n", "")), [Kind::Suspect]);
         // Its own term had not run out.
         assert_eq!(kinds(&RULE, &STORY.replace("--- 5s\n", "")), [Kind::Suspect]);
-        // Told by its address.
+        // Identified by its address only.
         assert_eq!(kinds(&RULE, &format!("recorded audit\n{STORY}")), [Kind::Suspect]);
     }
 
@@ -686,7 +689,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &agents("c@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
         assert_eq!(kinds(&RULE, &agents("b@A CREATE node-9 => node-9:n9@11\n")), [Kind::Suspect]);
         assert_eq!(kinds(&RULE, &agents("c@A CREATE pods/p => pods/p:p1@11\n")), [Kind::Violation]);
-        // What the new leader writes is its business.
+        // Writes of the new leader are its own business.
         let after = agents("") + "b@A CREATE node-3 => node-3:n3@46\n";
         assert_eq!(kinds(&RULE, &after), [Kind::Violation]);
     }
@@ -712,7 +715,7 @@ mod tests {
         let taken = "leases/kube-system/op:l1@40[.spec.holderIdentity=b-1 .spec.leaseDurationSeconds=1]";
         let watched = format!("w@A WATCH leases in kube-system from 14 as s\nw@A ..s ~{taken} ^42\n");
         assert_eq!(kinds(&RULE, &STORY.replace(b, &watched)), [Kind::Violation]);
-        // Without a renewal after them nothing shows that it led when it wrote such objects.
+        // Without a later renewal nothing shows that it led when it wrote such objects.
         let (last, node) = ("op:l1@14\n", "a@A CREATE node-1 => node-1:n1@12\n");
         let unclear = STORY.replace(node, "").replacen(last, &format!("{last}{node}"), 1);
         assert_eq!(kinds(&RULE, &unclear), [Kind::Violation]);

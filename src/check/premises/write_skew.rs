@@ -12,7 +12,7 @@ use crate::order::{Change, Reading, Source, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "write-skew",
-    title: "no two decisions each end what the other was based on",
+    title: "no two concurrent decisions each end the premise of the other",
     group: Group::Premises,
     promise: BrokenBy::Nobody,
     needs: "two declared decisions with reads of single objects and committed writes",
@@ -21,15 +21,15 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// A committed write of a decision with what it was based on.
+/// A committed write of a decision, with its premises.
 struct Commit<'b> {
     decided: Decided<'b>,
-    /// When its pass had read first of what it was based on, and when it was answered.
+    /// The time of the first of its reads, and the time of its answer.
     began: (Time, ClockId),
     over: (Time, ClockId),
 }
 
-/// A premise of one write that another one ended.
+/// A premise of one write that another write ended.
 struct Ended<'c> {
     used: &'c Used,
     by: Version,
@@ -53,7 +53,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// One unit for each committed write of which the revision is known.
+/// One unit for each committed write with a known revision.
 fn collect<'b, 'h>(
     evidence: &Evidence<'h>,
     basis: &'b PremiseIndex<'h>,
@@ -68,7 +68,7 @@ fn collect<'b, 'h>(
             ruling.undecided(ENDLESS);
             continue;
         };
-        // A list may have shown it something newer since.
+        // A later list may have shown it a newer version.
         let (pass, nth) = (decided.pass, decided.nth);
         decided.used.retain(|used| pass.is_last(history, nth, &used.premise));
         let Some(began) = decided.used.first().map(|used| used.premise.moment) else { continue };
@@ -92,7 +92,7 @@ fn collect<'b, 'h>(
     (units, commits)
 }
 
-/// Where in the order of versions a premise stands.
+/// The revision of a premise in the order of versions.
 fn position(used: &Used) -> Option<(Revision, Touch)> {
     match used.premise.reading {
         Reading::Present { revision, .. } => Some((revision.known()?, Touch::Saw)),
@@ -100,7 +100,7 @@ fn position(used: &Used) -> Option<(Revision, Touch)> {
     }
 }
 
-/// The premises of one write that another one ended: of each the version right after what was read.
+/// The premises of one write that another write ended, each with the version right after the one that was read.
 fn ended<'c>(evidence: &Evidence<'_>, of: &'c Commit<'_>, by: &Commit<'_>) -> Vec<Ended<'c>> {
     let next = |used: &'c Used| {
         let versions = evidence.order.timeline.versions(used.premise.key);
@@ -141,7 +141,7 @@ fn skewed(
         let change = evidence.change_words(&ended.by);
         facts.push(evidence.version(&ended.by, format!("{change} by {}", name(by))));
     }
-    // Who came second had a premise that was over by then.
+    // The later of the two writes had a premise that had ended.
     let later = if pair[0].2.by.revision > pair[1].2.by.revision { pair[0].1 } else { pair[1].1 };
     let o = history.operation(later.decided.write);
     ruling.found(Draft {
@@ -150,22 +150,22 @@ fn skewed(
         incarnation: o.incarnation,
         key: o.key,
         cause: history.resource_name(history.resource_of(o.key)),
-        summary: format!("{} and {} each ended what the other was based on, and both committed", name(first), name(second)),
+        summary: format!("{} and {} each ended the premise of the other, and both committed", name(first), name(second)),
         facts,
         reason: match sure {
-            true => "each read what the other replaced, so each would have to come before the other: one after the other, one of \
-                     them would have seen another state",
-            false => "each read what the other replaced, so each would have to come before the other; nothing shows that what was \
-                      replaced mattered",
+            true => "each read a value that the other replaced, so each would have to come before the other: if one came first, \
+                     the other would have seen another state",
+            false => "each read a value that the other replaced, so each would have to come before the other; nothing shows that \
+                     both changes had substance",
         }
         .to_owned(),
-        refuted_by: "evidence that one of the decisions did not rest on what it read".to_owned(),
-        consequence: "two steps that are safe one at a time are both taken, without a conflict for anybody".to_owned(),
+        refuted_by: "evidence that one of the decisions did not rest on its read".to_owned(),
+        consequence: "two steps that are safe one at a time are both taken, and neither gets a conflict".to_owned(),
     });
 }
 
-/// Whether an object came, went, or changed in more than bookkeeping, times and status: a status reports what is, and the next
-/// report replaces it.
+/// Whether an object was created, deleted, or changed in more than bookkeeping, times and status. A status reports the state,
+/// and the next report replaces it.
 fn is_of_substance(evidence: &Evidence<'_>, ended: &Ended<'_>) -> bool {
     if evidence.history.operation(ended.by.writer).subresource == Subresource::Status {
         return false;
@@ -196,7 +196,7 @@ mod tests {
         let etcd = "etcd +a:u1@10 +b:u2@11 -a@15 -b@16\n";
         let text = format!("{etcd}{BOTH}one@A DELETE a:u1 for d1 => ok\ntwo@A DELETE b:u2 for d2 => ok\n");
         assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
-        // The second one looks after the first one has finished.
+        // The second decision reads after the first one has finished.
         let late = text
             .replace("two@A GET a for d2 => a:u1@10\n", "")
             .replace("two@A DELETE", "two@A GET a for d2 => !404\ntwo@A DELETE");
@@ -212,7 +212,7 @@ mod tests {
         let watch = "w@A WATCH from 9 +a:u1@10 +b:u2@11 -a:u1@15 -b:u2@16\n";
         assert_eq!(kinds(&RULE, &(story(["ok", "ok"]) + watch)), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &(story(["a:u1@15", "b:u2@16"]) + watch)), [Kind::Violation]);
-        // A watch that began later may carry versions that the objects had.
+        // A watch that began later may carry versions of the living objects.
         let late = "w@A WATCH rv=0 -a:u1@15 -b:u2@16\n";
         assert_eq!(kinds(&RULE, &(story(["ok", "ok"]) + late)), []);
     }

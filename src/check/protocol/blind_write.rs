@@ -8,10 +8,10 @@ use crate::history::Revision;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "blind-write",
-    title: "a write after a read is conditioned on what was read",
+    title: "a client that has read an object makes its write conditional on the version that it read",
     group: Group::Protocol,
     promise: BrokenBy::Client,
-    needs: "a write without condition after a read of the same object by the same process",
+    needs: "a write without precondition after a read of the same object by the same process",
     causes: &["name-reuse", "monotonic-reads", "lost-update"],
     page: include_str!("../../../docs/rules/blind-write.md"),
     checks: Checks::kubernetes(check),
@@ -21,13 +21,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let writes = evidence.unconditioned();
     writes.checked.iter().for_each(|life| ruling.checked(*life));
     ruling.undecided_many(
-        "writes without condition by processes whose reads were recorded without their answers",
+        "writes without precondition by processes whose reads were recorded without their answers",
         writes.undecided,
     );
-    ruling.undecided_many(
-        "writes without condition of which nothing proves that a read came before them",
-        writes.unordered,
-    );
+    ruling.undecided_many("writes without precondition that nothing proves to follow a read", writes.unordered);
     let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(AT_ONCE) {
@@ -49,7 +46,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, r
         let (field, by, when) = (&undone.field, undone.author_words(evidence), undone.when_words());
         changed = undone.change;
         change = format!("{by} had changed {field} of {key} {when}");
-        outcome = format!("its {verb} without condition put {field} back");
+        outcome = format!("its {verb} without precondition put {field} back");
         (kind, reason) = undone
             .reason("the field went back to the value that the writer had read, over a change that it had not seen");
         summary = format!(
@@ -59,13 +56,15 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, r
         changed = blind.other;
         let by = evidence.short_client(&history.operation(changed.writer));
         change = format!("{by} changed {key} at revision {}", changed.revision);
-        outcome = format!("its {verb} without condition took effect");
+        outcome = format!("its {verb} without precondition took effect");
         kind = Kind::Hazard;
         reason =
-            "nothing shows that a change was undone; a condition on the version read would have told the writer of it"
+            "nothing shows that a change was undone; with a precondition on the version read, the server would have \
+            refused the write"
                 .to_owned();
         summary = format!(
-            "{client} sent {} of {key} without condition, read at {version} and changed by {by} at {} since",
+            "{client} sent {} of {key} without precondition, which it had read at {version} and which {by} had \
+            changed at {} since",
             o.verb.with_article(),
             changed.revision
         );
@@ -89,7 +88,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, r
         ],
         reason,
         refuted_by: "evidence that the process had seen the change before it wrote".to_owned(),
-        consequence: "changes of others are undone without an error for anybody".to_owned(),
+        consequence: "changes of other clients are undone, and no client gets an error".to_owned(),
     });
 }
 
@@ -103,7 +102,7 @@ mod tests {
         let text = "o@A CREATE x[a=1] => x:u1@10[a=1]\nc@A PATCH x[a=3] => x:u1@12[a=3]\no@A PUT x:u1@12[a=5] => x:u1@20[a=5]\n\
                     c@A PATCH x[a=3] => x:u1@30[a=3]\n";
         assert_eq!(kinds(&RULE, text), [Kind::Hazard]);
-        // What it had only read is not its own.
+        // A value that the client had only read is not its own.
         let read = text.replace("c@A PATCH x[a=3] => x:u1@12[a=3]\n", "c@A GET x => x:u1@10[a=1]\n");
         assert_eq!(kinds(&RULE, &read.replace("[a=3]", "[a=1]").replace("@12", "@10")), [Kind::Violation]);
     }
@@ -125,12 +124,12 @@ mod tests {
         for write in ["PUT x:u1[n=3 m=2] => x:u1@30[n=3 m=2]", "PATCH x:u1[n=3 m=2] => x:u1@30[n=3 m=2]"] {
             assert_eq!(kinds(&RULE, &story(write)), [Kind::Violation], "{write}");
         }
-        // What others wrote stays: only unwise.
+        // The change of the other client remains: only a hazard.
         assert_eq!(kinds(&RULE, &story("PATCH x:u1[m=2] => x:u1@30[n=5 m=2]")), [Kind::Hazard]);
-        // A version conditions it, and a deletion concerns the whole life that a uid names.
+        // A version is a precondition, and a deletion with a uid concerns one life.
         assert_eq!(kinds(&RULE, &story("PUT x:u1@10[n=3 m=2] => !409")), []);
         assert_eq!(kinds(&RULE, &story("DELETE x:u1 => ok")), []);
-        // A read in between knows of it.
+        // A read in between shows the change.
         let again = story("PUT x:u1[n=3 m=2] => x:u1@30[n=3 m=2]").replace("c@A PUT", "c@A GET x => x:u1@20\nc@A PUT");
         assert!(holds(&RULE, &again));
     }
@@ -140,7 +139,7 @@ mod tests {
         let text =
             "c@A GET x => x:u1@20\no@A PUT x:u1@20 => x:u1@25\no@A LIST => 30 {x:u1@25}\nc@A DELETE x => ok:u1\n";
         assert_eq!(kinds(&RULE, &text.replace("ok:u1", "x:u1@31 gone")), [Kind::Hazard]);
-        // A watch that shows the deletion takes nothing from the evidence, whether it dates it or not.
+        // A watch that shows the deletion changes nothing here, whether it dates the deletion or not.
         for watch in ["w@A WATCH from 24 ~x:u1@25 -x:u1@40\n", "w@A WATCH rv=0 -x:u1@40\n"] {
             assert_eq!(kinds(&RULE, &format!("{text}{watch}")), [Kind::Hazard], "{watch}");
         }

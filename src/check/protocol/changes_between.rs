@@ -1,15 +1,16 @@
-//! What T knows to have changed in a scope between two revisions.
+//! Changes of a scope between two revisions. Input: the revision order, a scope and an interval. Output: [`Stretch`]. A change
+//! counts if the object is selected after it or was selected before it.
 
 use crate::check::Evidence;
 use crate::history::{Revision, ScopeId};
 use crate::order::Version;
 
-/// A stretch of revisions, seen through a scope.
+/// The state of a scope over an interval of revisions.
 #[derive(Clone, Copy, Debug)]
 pub enum Stretch {
-    /// This change touched an object of the scope for certain.
+    /// This change certainly touched an object of the scope.
     Changed(Version),
-    /// This change touched an object that the scope's selectors may select; the evidence does not say.
+    /// The evidence does not show whether the selectors select the object of this change.
     Open(Version),
     /// No change of the scope is known.
     Quiet,
@@ -39,7 +40,7 @@ pub fn changes(
     open.map_or(Stretch::Quiet, Stretch::Open)
 }
 
-/// Whether a change is one of the scope: the object is selected after it, or was before.
+/// Whether a change touches the scope: the object is selected after it, or was before.
 fn touches(evidence: &Evidence<'_>, scope: ScopeId, version: &Version) -> Option<bool> {
     let history = evidence.history;
     if !history.is_selective(scope) {
@@ -57,7 +58,7 @@ fn touches(evidence: &Evidence<'_>, scope: ScopeId, version: &Version) -> Option
     let before = match evidence.order.timeline.at_or_before(version.key, below) {
         Some(v) if v.change.lives() == Some(true) => history.selects(scope, v.key, v.attributes),
         Some(v) if v.change.lives() == Some(false) => Some(false),
-        // Nothing is known before a creation that is known as one: there was nothing.
+        // Before a certain creation there was no object.
         None if version.change == crate::order::Change::Created => Some(false),
         _ => None,
     };

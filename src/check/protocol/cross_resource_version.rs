@@ -12,16 +12,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "cross-resource-version",
-    title: "a request names versions of its own resource",
+    title: "a request names a resourceVersion only of the resource that it asks for",
     group: Group::Protocol,
     promise: BrokenBy::Client,
-    needs: "a read or watch that names a version which no list or watch before it explains",
+    needs: "a read or watch with a version that no earlier list or watch of its resource explains",
     causes: &[],
     page: include_str!("../../../docs/rules/cross-resource-version.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// A version as a process saw it on an object.
+/// A version that a process saw on an object.
 #[derive(Clone, Copy)]
 struct Sighting {
     moment: (Time, ClockId),
@@ -30,20 +30,20 @@ struct Sighting {
     uid: Symbol,
 }
 
-/// Where processes had versions from that requests name.
+/// The sources of versions that requests name.
 #[derive(Default)]
 struct Origins {
-    /// Versions of interest, by session.
+    /// Versions named by requests, by session.
     wanted: FxHashSet<(u32, Revision)>,
-    /// The lowest bits of these: most versions are known by them not to be of interest.
+    /// The lowest 16 bits of these versions, as a filter for the others.
     lowest: Vec<bool>,
-    /// Whether there is one of a session.
+    /// Per session, whether one of its requests names such a version.
     sessions: Vec<bool>,
-    /// Objects that bore one.
+    /// Objects with such a version.
     objects: FxHashMap<(u32, Revision), Vec<Sighting>>,
-    /// Resources in whose lists, bookmarks, events or answers one stood.
+    /// Resources with such a version in a list, bookmark, event or answer.
     resources: FxHashSet<(u32, Revision, ResourceId)>,
-    /// Resources of which a session read what is not recorded.
+    /// Resources that a session read without a recorded answer.
     silent: FxHashSet<(u32, ResourceId)>,
 }
 
@@ -88,7 +88,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Whether a request names a version that no list or stream before it explains.
+/// Whether no earlier list or stream explains the version that a request names.
 fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let names = matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) && o.asked_revision.is_some();
     let is_explained = || match evidence.order.chains.start_of(id) {
@@ -99,7 +99,7 @@ fn is_unexplained(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bo
     names && !o.marks.has(Marks::SAVED) && remembers(evidence.history, o.incarnation) && !is_explained()
 }
 
-/// Whether a stream showed a version, or may have, because it or its bookmarks were not recorded.
+/// Whether a stream showed a version, or may have shown it because the stream or its bookmarks were not recorded.
 fn may_have_shown(evidence: &Evidence<'_>, watch: OperationId, revision: Revision) -> bool {
     let (history, o) = (evidence.history, evidence.history.operation(watch));
     let Some(stream) = history.stream_of(watch) else { return true };
@@ -114,7 +114,7 @@ fn lowest_bits(revision: Revision) -> usize {
 }
 
 impl Origins {
-    /// That a session saw a version. What of, and where, is asked only of versions that somebody named.
+    /// Records that a session saw a version. `sight` is called only for versions that a request names.
     fn saw(&mut self, session: u32, revision: Revision, sight: impl FnOnce() -> (ResourceId, Option<Sighting>)) {
         if self.lowest[lowest_bits(revision)] && self.wanted.contains(&(session, revision)) {
             let (resource, sighting) = sight();
@@ -145,7 +145,7 @@ impl Origins {
                 self.saw(session, o.asked_revision, || (resource(), None));
                 continue;
             }
-            // A start that another one explains was learnt from the resource itself.
+            // An explained start of a watch came from the resource itself.
             let explained = o.verb == Verb::Watch && requests.binary_search(&id).is_err();
             let stream = history.stream_of(id).filter(|_| o.verb == Verb::Watch);
             for index in stream.into_iter().flat_map(|stream| stream.deliveries()) {
@@ -192,12 +192,14 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, sigh
         cause: format!("{scope} by {}", history.resource_name(history.resource_of(sighting.key))),
         summary: format!("{client} asked for {scope} at {version}, which is the version of {object}"),
         facts: vec![saw, evidence.request(id, version, format!("{client} sent {}", history.request_name(&o)))],
-        reason: "nothing that the process read of this resource had that revision; versions of two resources need not come from \
-                 one store, and the API does not let them be compared"
+        reason: "no version of this resource that the process read was at that revision; versions of two resources \
+                may come from two stores, and the API does not compare them"
             .to_owned(),
-        refuted_by: "a list, bookmark or event of this resource at that revision, seen by the process before".to_owned(),
-        consequence: "where the resource has a store of its own, the answer is older than meant, never comes, or skips changes"
+        refuted_by: "a list, bookmark or event of this resource at that revision, seen by the process before"
             .to_owned(),
+        consequence:
+            "if the resource has a store of its own, the answer is older than meant, never comes, or skips changes"
+                .to_owned(),
     });
 }
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "ignored-gone",
-    title: "after 410 a client reads the state before it watches on",
+    title: "after 410 Gone a client lists the state before it watches on",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a stream or list that ended with 410, and the watch after it",
@@ -26,7 +26,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.status == 410 && matches!(o.asked, Asked::From | Asked::Unset | Asked::Any) {
             gone.entry((o.incarnation, o.scope)).or_default().push(id);
         }
-        // One whose answer nobody recorded may have shown the state, too.
+        // A list without a recorded answer may have shown the state too.
         if o.is_answered() || o.marks.has(Marks::OPEN) {
             lists.entry(o.incarnation).or_default().push(id);
         }
@@ -60,7 +60,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// The record that told the client that its revision is gone.
+/// The record that reported to the client that its revision is gone.
 fn error_before(evidence: &Evidence<'_>, step: &Step, refused: &[OperationId]) -> Option<Fact> {
     let history = evidence.history;
     let Start::Continues(previous) = step.start else {
@@ -88,7 +88,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
     }
     let (client, scope) = (evidence.short_client(&o), history.scope_name(chain.scope));
     let mut facts = vec![
-        evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
+        evidence.showing(showing, frontier, format!("{client} had reached revision {frontier} of {scope}")),
         error,
         evidence.request(
             step.operation,
@@ -101,10 +101,10 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
             facts.push(evidence.version(&version, evidence.change_words(&version)));
             (
                 Kind::Violation,
-                "after 410 only a list tells what changed in between: this change never reached the client",
+                "after 410 only a list shows the changes in between, so this change never reached the client",
             )
         }
-        _ => (Kind::Hazard, "no change in between is known to be in the scope: nothing was missed this time"),
+        _ => (Kind::Hazard, "no change in between is known to be in the scope, so the evidence shows no missed change"),
     };
     ruling.found(evidence.unless_lost(Draft {
         kind,
@@ -113,12 +113,13 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         key: facts.get(3).map_or_else(Default::default, |f| f.key),
         cause: scope.clone(),
         summary: format!(
-            "{client} went on watching {scope} from revision {start} after 410 at {frontier}, without reading the state in between"
+            "{client} watched {scope} from revision {start} after 410 at {frontier}, without a list in between"
         ),
         facts,
         reason: reason.to_owned(),
         refuted_by: "a list of this process between the error and the watch".to_owned(),
-        consequence: "deleted objects stay in the client's view and created ones are missing until they change again".to_owned(),
+        consequence:
+            "deleted objects stay in the client's view and created ones are missing until they change again".to_owned(),
     }));
 }
 
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &format!("{gone}c@A WATCH from 60\n")), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &format!("{gone}c@A LIST => 60 {{}}\nc@A WATCH from 60\n")), []);
         assert_eq!(kinds(&RULE, &format!("{gone}c@A WATCH initial ^^60\n")), []);
-        // To try again from where it stood misses nothing.
+        // A retry from the old revision misses nothing.
         assert!(holds(&RULE, &format!("{gone}c@A WATCH from 40\n")));
     }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "inconsistent-continue",
-    title: "pages after a 410 are of another state than those before",
+    title: "a client that lists in pages takes all pages from one revision",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "continue pages",
@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    // The last page that was of a named revision, answered or refused, of each reader.
+    // Per reader, the last page of a named revision, answered or refused.
     let mut before: FxHashMap<(IncarnationId, ScopeId), OperationId> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let reader = (o.incarnation, o.scope);
@@ -39,7 +39,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let says = format!("the page of revision {} {words}", asked.asked_revision);
             facts.push(evidence.operation(page, asked.asked_revision, says));
         }
-        facts.push(evidence.operation(id, o.answered, "the rest of the keys was read at a newer revision"));
+        facts.push(evidence.operation(id, o.answered, "the server read the remaining keys at a newer revision"));
         ruling.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
@@ -47,12 +47,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             key: Default::default(),
             cause: evidence.history.scope_name(o.scope),
             summary: format!(
-                "{} went on with the token of a 410 answer: its pages of {} are of two states",
+                "{} continued with the token of a 410 answer, so its pages of {} are of two states",
                 evidence.observer_words(&o),
                 evidence.history.scope_name(o.scope)
             ),
             facts,
-            reason: "The continue token of a 410 answer names no revision: the server goes on at a newer one."
+            reason: "The continue token of a 410 answer names no revision, so the server continues at a newer one."
                 .to_owned(),
             refuted_by: "evidence that the client uses each page on its own".to_owned(),
             consequence: "an object that was replaced in between may be on no page, or on two".to_owned(),

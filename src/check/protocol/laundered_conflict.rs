@@ -9,7 +9,8 @@ use crate::history::Revision;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "laundered-conflict",
-    title: "after a conflict the content is decided anew, not only the version",
+    title: "after a conflict a client decides anew on the new version, instead of sending its old content with the \
+           new number",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a PUT after one of the same object that was refused with 409, with their bodies",
@@ -20,11 +21,11 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (retries, unordered): (Vec<_>, Vec<_>) = retries(evidence).into_iter().partition(|retry| retry.is_ordered);
-    ruling.undecided_many("writes of which nothing proves that a conflict came before them", unordered.len() as u64);
+    ruling.undecided_many("writes that nothing proves to follow a conflict", unordered.len() as u64);
     retries.iter().for_each(|retry| ruling.checked(evidence.history.operation(retry.write).incarnation));
     let (laundered, open) = compare(evidence, &retries);
     ruling.undecided_many(
-        "the version that a write after a conflict replaced, or what it sent, was not recorded as a whole",
+        "the version that a write after a conflict replaced, or the body of the write, was not recorded as a whole",
         open,
     );
     let operation = |l: &Laundered| evidence.history.operation(l.write);
@@ -60,17 +61,17 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
     let (kind, reason) = match laundered.author {
         Author::Another => (
             Kind::Violation,
-            "nothing of what others had changed between the two versions survived, so the content is that of the older one: the \
-             conflict was answered with a new version number only",
+            "no change that others had made between the two versions survived, so the content is that of the older \
+            version: the client took only the new version number after the conflict",
         ),
         Author::Unknown => (
             Kind::Suspect,
-            "the field went back to its older value; who had set that value first is not in the evidence, and the process may \
-             have wanted it back",
+            "the field went back to its older value; the evidence does not show the first writer of that value, and \
+            the process may have wanted it back",
         ),
         Author::Itself => (
             Kind::Hazard,
-            "nothing of what others had changed survived; the process had set the older value itself, and may have wanted it back",
+            "no change of others survived; the process had set the older value itself, and may have wanted it back",
         ),
     };
     let (kind, reason) = match kind {
@@ -90,7 +91,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
         facts,
         reason,
         refuted_by: "evidence that the process decided on the newer version and wanted the older values".to_owned(),
-        consequence: "a change that was accepted is undone, and optimistic locking shows nobody that it was".to_owned(),
+        consequence: "an accepted change is undone, and the optimistic lock reports no conflict".to_owned(),
     });
 }
 
@@ -100,7 +101,7 @@ mod tests {
     use crate::check::testing::trial::{holds, judged, kinds, unlinked};
     use crate::history::{Marks, Verb};
 
-    /// `a` is the other one's field, `b` the retrying client's.
+    /// `a` is the other client's field, `b` the retrying client's.
     fn history(sent: &str, answered: &str) -> String {
         format!(
             "o@A CREATE x[a=1 b=1] => x:u1@10[a=1 b=1]\nc@A GET x => x:u1@10\no@A PUT x:u1@10[a=2 b=1] => x:u1@12[a=2 b=1]\n\
@@ -118,7 +119,7 @@ mod tests {
     fn content_decided_on_the_new_version_is_none() {
         assert!(holds(&RULE, &history("a=2 b=5", "a=2 b=5")));
         assert!(holds(&RULE, &history("a=3 b=5", "a=3 b=5")));
-        // The server kept the other one's field: a subresource, or admission.
+        // The server kept the other client's field: a subresource, or admission.
         assert!(holds(&RULE, &history("a=1 b=5", "a=2 b=5")));
     }
 
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(kinds(&RULE, text), []);
     }
 
-    /// One client twice: as it recorded itself, and as a server did.
+    /// One client twice: recorded by itself and by a server.
     const ITS_OWN: &str = "client c user=u recorded=capture\nclient s user=u recorded=audit\n\
         o@A CREATE x[a=1 b=1] => x:u1@10[a=1 b=1]\nc@A GET x => x:u1@10\ns@A PUT x:u1@10[a=2 b=1] => x:u1@12[a=2 b=1]\n\
         c@A PUT x:u1@10[a=1 b=5] => !409\nc@A GET x => x:u1@12\nc@A PUT x:u1@12[a=1 b=5] => x:u1@15[a=1 b=5]\n";
@@ -166,7 +167,7 @@ mod tests {
     fn what_only_a_server_recorded_of_the_same_user_may_be_its_own() {
         assert_eq!(kinds(&RULE, ITS_OWN), []);
         assert_eq!(kinds(&RULE, &ITS_OWN.replace("client s user=u", "client s user=v")), [Kind::Violation]);
-        // Requests that both recorded show at which address it is.
+        // Requests recorded on both sides show the client's address.
         let elsewhere = "client c user=u recorded=both\nclient s user=u recorded=audit address=10.9.9.9\n";
         let replica = format!("{elsewhere}{}", ITS_OWN.split_once("o@A").map_or("", |(_, rest)| rest));
         assert_eq!(kinds(&RULE, &replica.replacen(" CREATE", "o@A CREATE", 1)), [Kind::Violation]);

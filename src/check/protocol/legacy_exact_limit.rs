@@ -6,10 +6,10 @@ use crate::history::{Asked, Verb};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "legacy-exact-limit",
-    title: "a list with a limit and a version says how the version is meant",
+    title: "a list with a limit and a resourceVersion says with resourceVersionMatch how the version is meant",
     group: Group::Protocol,
     promise: BrokenBy::Client,
-    needs: "a list with a version",
+    needs: "a list with a resourceVersion",
     causes: &[],
     page: include_str!("../../../docs/rules/legacy-exact-limit.md"),
     checks: Checks::kubernetes(check),
@@ -34,12 +34,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             key: o.key,
             cause: scope.clone(),
             summary: format!(
-                "{client} listed {scope} with a limit and resourceVersion={version}: that means exactly {version}, however old"
+                "{client} listed {scope} with a limit and resourceVersion={version}, which means exactly revision {version}"
             ),
             facts: vec![evidence.request(id, version, format!("{client} asked for {scope} at exactly revision {version}{outcome}"))],
-            reason: "with a limit and without resourceVersionMatch the version is taken as exact, for historical reasons".to_owned(),
+            reason: "with a limit and without resourceVersionMatch the server treats the version as exact, for \
+                    historical reasons".to_owned(),
             refuted_by: "a resourceVersionMatch in the request".to_owned(),
-            consequence: "the client reads a state that may be long gone, and 410 once it is compacted".to_owned(),
+            consequence: "the client reads an old state, and receives 410 once that revision is compacted".to_owned(),
         });
     }
 }

@@ -12,16 +12,16 @@ use crate::history::{
 use crate::order::{Relation, Version, remembers, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How many writes are looked into at a time, which bounds the bodies in memory.
+/// Writes that are examined at a time. Bounds the bodies in memory.
 const AT_ONCE: usize = 500;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "name-reuse",
-    title: "a write meant for one object does not land on another of the same name",
+    title: "a write that is meant for one object does not change another object of the same name",
     group: Group::Protocol,
     promise: BrokenBy::Client,
-    needs: "writes with the uid that they hit, and what the writer had seen or named before",
+    needs: "writes with the uid that they changed, and the uid that the writer had seen or named before",
     causes: &["broken-compare", "monotonic-reads", "read-your-writes"],
     page: include_str!("../../../docs/rules/name-reuse.md"),
     checks: Checks::kubernetes(check),
@@ -66,7 +66,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let o = history.operation(id);
         let moment = (o.invoke, o.clock);
         let last = |counts: &dyn Fn(&LastRead) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
-        // The answers to bindings and evictions show no object: who bore the name by then must be known otherwise.
+        // Answers to bindings and evictions show no object, so other evidence must show the object of the name at that time.
         let met = |seen: &LastRead| match (o.subresource, seen.known) {
             (Subresource::Effect, Known::Life(uid)) => bearer(evidence, &o, uid).map_or(uid, |bearer| bearer.uid),
             _ => o.answer_uid,
@@ -81,14 +81,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let Some(seen) = last(&|_| true) else {
             if memories.may_have_known(evidence, o.incarnation, o.key, moment, other) {
-                ruling
-                    .undecided("writes by name of which nothing proves that a read of another object came before them");
+                ruling.undecided("writes by name that nothing proves to follow a read of another object");
             }
             continue;
         };
         ruling.checked(o.incarnation);
         if !other(&seen) {
-            // It saw the new life as well. What it sends may rest on the old one all the same, in its first write to the new.
+            // The process saw the new life as well. Its first write to the new object may still rest on the old one.
             let before = last(&other).filter(|_| o.subresource != Subresource::Effect);
             let wrote = |g: &LastRead| g.is_own_write(evidence) && !other(g);
             let own = memories
@@ -112,7 +111,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 Some(value) => landed(evidence, ruling, landing, &doubt.seen, Ground::Value(value.clone())),
                 None if doubt.overtaken => {}
                 None => ruling.undecided(
-                    "writes by name after the object was replaced, by processes whose watches were recorded without their events",
+                    "writes by name to a replaced object, by processes whose watches were recorded without their events",
                 ),
             }
         }
@@ -123,7 +122,7 @@ fn key_of(o: &Operation) -> (IncarnationId, KeyId) {
     (o.incarnation, o.key)
 }
 
-/// A request that names a uid.
+/// Judges a request that names a uid.
 fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let refused = o.outcome() == Outcome::Rejected && matches!(o.status, 409 | 412 | 422);
     if !(refused || o.is_answered()) || o.status == 201 {
@@ -133,7 +132,7 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     if answered == Some(o.request_uid) {
         return ruling.checked(o.incarnation);
     }
-    // A refusal changes no verdict, so the times as recorded suffice where nothing bounds the clocks.
+    // A refusal changes no verdict, so recorded times suffice if no bound relates the clocks.
     let bearer = bearer(evidence, o, o.request_uid)
         .or_else(|| if refused { apparent_bearer(evidence, o, o.request_uid) } else { None });
     let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
@@ -148,7 +147,7 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
     let request = evidence.request(id, o.asked_revision, format!("{client} sent {verb} of {key} for the uid {wanted}"));
     let mut facts = vec![Fact { uid: o.request_uid, ..request }];
     if let Some(version) = bearer.or_else(|| first_of(evidence, o, met)) {
-        facts.insert(0, evidence.version(&version, format!("{key} was borne by uid {met_short}")));
+        facts.insert(0, evidence.version(&version, format!("{key} had uid {met_short}")));
     }
     let says = match refused {
         true => format!("the server refused it with {}", o.status),
@@ -175,18 +174,18 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
         summary,
         facts,
         match refused {
-            true => "rejected by the server: evidence of the pattern, without effect".to_owned(),
-            false => "a uid names one life; a write for one life changed another".to_owned(),
+            true => "the server refused the write, so the pattern had no effect here".to_owned(),
+            false => "a uid names one life, but the write for one life changed another".to_owned(),
         },
     ));
 }
 
-/// The object that certainly bore the name when a request arrived, where that is a later life than a known one.
+/// The object that certainly had the name when a request arrived, if it is a later life than a known one.
 fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Version> {
     let order = evidence.order;
     let versions = order.timeline.versions(o.key);
     let last = versions.iter().rev().find(|v| v.uid == known)?.revision;
-    // What a head shows to be complete before the request arrived.
+    // Every revision through this one was complete before the request arrived.
     let head = order
         .heads
         .before(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?
@@ -195,7 +194,7 @@ fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Versi
     order.timeline.between(o.key, last, head).iter().rev().find(later)
 }
 
-/// The object that bore the name when a request was answered, by the times as they stand in the evidence.
+/// The object that had the name when a request was answered, by recorded times alone.
 fn apparent_bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Version> {
     let order = evidence.order;
     let versions = order.timeline.versions(o.key);
@@ -211,7 +210,7 @@ fn apparent_bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Opt
 
 fn first_of(evidence: &Evidence<'_>, o: &Operation, uid: Symbol) -> Option<Version> {
     let first = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == uid)?;
-    // The write itself is no witness of who bore the name before it.
+    // The write itself does not show the name's object before it.
     (first.revision != o.answered).then_some(first)
 }
 
@@ -222,23 +221,23 @@ enum Ground {
     Inferred(String),
 }
 
-/// A request by name that took effect on another object than its process had in mind.
+/// A request by name that changed another object than its process had known.
 struct Landing<'l> {
     id: OperationId,
-    /// The object that it hit.
+    /// The object that it changed.
     met: Symbol,
-    /// The requests that may have ended objects, by the object; those about many under none.
+    /// Requests that may have ended objects, by key. Requests about many objects are under `KeyId::NONE`.
     ends: &'l FxHashMap<KeyId, Vec<OperationId>>,
 }
 
-/// Whether a request may have ended an object, or begun to, and was not answered that it did.
+/// Whether a request may have ended an object, or begun to, without an answer that it did.
 fn may_end(o: &Operation) -> bool {
     let deletes = matches!(o.verb, Verb::Delete | Verb::DeleteCollection) && o.subresource == Subresource::None;
     (deletes && !removes(o) || o.verb == Verb::Create && o.subresource == Subresource::Effect) && o.may_write()
 }
 
 impl Landing<'_> {
-    /// Whether the process may have asked itself for the end of the life that it had in mind: then it may have meant the next one.
+    /// Whether the process itself may have asked for the end of the life that it knew. Then it may have meant the next one.
     fn was_asked_for(&self, evidence: &Evidence<'_>, before: Symbol) -> bool {
         let (history, order) = (evidence.history, evidence.order);
         let o = history.operation(self.id);
@@ -254,8 +253,8 @@ impl Landing<'_> {
         })
     }
 
-    /// Why the process may have meant the object that it hit after all.
-    /// `proved`: what it sent was meant for the other one.
+    /// The reason why the process may have meant the object that it changed. `proved`: other evidence shows that the write was
+    /// meant for the earlier object.
     fn doubt(&self, evidence: &Evidence<'_>, before: Symbol, proved: bool) -> Option<&'static str> {
         let o = evidence.history.operation(self.id);
         let born = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == self.met);
@@ -263,21 +262,22 @@ impl Landing<'_> {
         let by = made.map_or(Author::Another, |born| author(evidence, &born, o.incarnation));
         match () {
             () if self.was_asked_for(evidence, before) => Some(
-                "the process had asked itself for the end of the first one, and may have meant whatever came after it",
+                "the process itself had asked for the end of the first object, and may have meant the next object of \
+                the name",
             ),
             () if by == Author::Unknown => {
-                Some("whoever made the new one may be the same process, of which another recorder knows")
+                Some("the creator of the new object may be the same process in another record")
             }
             // A client that records itself would have recorded the creation.
             () if made.is_none() && !o.marks.has(Marks::CLIENT_SIDE) && !proved => {
-                Some("nothing shows who made the new one: the process may have, on a server whose log is missing")
+                Some("nothing shows the creator of the new object; it may be the process, on a server without a log")
             }
             () => None,
         }
     }
 }
 
-/// A request that names nothing, by a process that had another object in mind.
+/// A request without uid and version, by a process that had last known another object.
 fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>, seen: &LastRead, ground: Ground) {
     let history = evidence.history;
     let (id, met) = (landing.id, landing.met);
@@ -287,44 +287,44 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
     let (old, new) = (evidence.short_uid(before), evidence.short_uid(met));
     let read = match ground {
         Ground::Declared => format!("{client} read {key} with uid {old} for its decision"),
-        Ground::Inferred(_) => format!("{client} saw {key} borne by uid {old}"),
-        _ => format!("{client} last saw {key} borne by uid {old}"),
+        Ground::Inferred(_) => format!("{client} saw {key} with uid {old}"),
+        _ => format!("{client} last saw {key} with uid {old}"),
     };
     let mut facts = vec![seen.fact(evidence, o.key, read)];
     if let Some(version) = first_of(evidence, &o, met) {
-        facts.push(evidence.version(&version, format!("{key} was borne by uid {new}")));
+        facts.push(evidence.version(&version, format!("{key} had uid {new}")));
     }
     facts.push(evidence.request(
         id,
         o.asked_revision,
-        format!("{client} sent {verb} of {key} by name, with no condition"),
+        format!("{client} sent {verb} of {key} by name, without a precondition"),
     ));
     facts.push(evidence.operation(
         id,
         o.answered,
         format!("the server answered with success, and the change is on uid {new}"),
     ));
-    // A decision that declares what it read is that of one process.
+    // A decision that declares its reads belongs to one process.
     let several = || several(evidence, o.incarnation).filter(|_| !matches!(ground, Ground::Declared));
     let doubt = landing.doubt(evidence, before, !matches!(ground, Ground::LastSight)).or_else(several);
     let suspect = doubt.is_some() || matches!(ground, Ground::Inferred(_));
     let kind = if suspect { Kind::Suspect } else { Kind::Violation };
     let reason = match ground {
         Ground::Inferred(value) => format!(
-            "the write sends the value {value:?}, which no known version of the new object had, although the process had seen the \
-             new one by then: a record of the decision would tell which of the two it rests on"
+            "the write sends the value {value:?}, which no known version of the new object had, although the process \
+            had seen the new object by then: a record of the decision would show which of the two it rests on"
         ),
-        Ground::Declared => "the decision rests on one life of the name, and its write changed another".to_owned(),
+        Ground::Declared => "the decision had read one object of the name, and its write changed another".to_owned(),
         Ground::LastSight => {
-            "the process knew one life of the name and had not seen its end; its write changed another".to_owned()
+            "the process knew one object of the name and had not seen its end; its write changed another".to_owned()
         }
         Ground::Value(value) => format!(
-            "the write sends the value {value:?}, which the object that the process had read has and no known version of the \
-             new one had: it was meant for the life before"
+            "the write sends the value {value:?}: the object that the process had read had this value, and no known \
+            version of the new object had it, so the write was meant for the first object"
         ),
     };
     let reason = doubt.map_or(reason.clone(), |doubt| format!("{reason}. Not proved: {doubt}"));
-    let summary = format!("{client} knew {key} as uid {old}, and {verb} by name took effect on uid {new}");
+    let summary = format!("{client} knew {key} with uid {old}, and {verb} by name took effect on uid {new}");
     ruling.found(draft(evidence, &o, kind, summary, facts, reason));
 }
 
@@ -347,7 +347,7 @@ fn draft(
         facts,
         reason,
         refuted_by: "evidence that the process had seen the new object before it wrote".to_owned(),
-        consequence: "the new object carries what belonged to the old one".to_owned(),
+        consequence: "the new object carries data of the old one".to_owned(),
     }
 }
 
@@ -403,11 +403,11 @@ mod tests {
         let before = format!("c@A LIST rv=0 => 26 {{w:u1@26}}\nc@A WATCH from 26 as s\n{REPLACED}");
         assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w => w:u2@36\n")), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &format!("{before}c@A DELETE w => w:u2@36 gone\n")), [Kind::Violation]);
-        // It saw the new one, or the old one's end.
+        // It saw the new object, or the end of the old one.
         assert!(holds(&RULE, &format!("{before}c@A ..s -w:u1@31 +w:u2@33\nc@A PATCH w => w:u2@36\n")));
         assert!(holds(&RULE, &format!("{before}c@A ..s -w:u1@31\nc@A PATCH w => w:u2@36\n")));
         assert!(holds(&RULE, &format!("{before}c@A GET w => w:u2@33\nc@A PATCH w => w:u2@36\n")));
-        // It asked for protection.
+        // It sent a precondition.
         assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w test(@26) => !422\n")), []);
         assert_eq!(kinds(&RULE, &format!("{before}c@A PATCH w dry-run => w:u2@36\n")), []);
     }
@@ -445,7 +445,7 @@ mod tests {
     fn an_eviction_by_name_of_a_pod_that_was_replaced() {
         let text = format!("c@A GET w => w:u1@26\n{REPLACED}c@A CREATE w eviction => ok\n");
         assert_eq!(kinds(&RULE, &text), [Kind::Violation]);
-        // It names the one that it means, saw the new one, or was refused; or nothing shows who bore the name by then.
+        // It names the uid, saw the new object, or was refused; or nothing shows the object of the name at that time.
         assert!(!kinds(&RULE, &text.replace("CREATE w eviction", "CREATE w:u1 eviction")).contains(&Kind::Violation));
         assert!(holds(&RULE, &text.replace("c@A CREATE", "c@A GET w => w:u2@33\nc@A CREATE")));
         assert_eq!(kinds(&RULE, &text.replace("eviction => ok", "eviction => !429")), []);
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &known), [Kind::Violation]);
         let own = text.replace("c@A DELETE", "c@B CREATE w => w:u2@33\nc@A DELETE");
         assert_eq!(kinds(&RULE, &own), []);
-        // A client that records itself records what it makes.
+        // A client that records itself records its creations.
         assert_eq!(kinds(&RULE, &text.replace("recorded audit", "recorded capture")), [Kind::Violation]);
     }
 

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "relist-gap",
-    title: "a client whose stream has ended reads the whole list before it watches on from it",
+    title: "a client whose stream has ended reads the whole list before it watches on from a newer revision",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a stream that has ended, a list after it and the watch from that list",
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// How many reads from caches are looked at in all.
+/// The most cache reads that are examined in one history.
 const READS: usize = 1_000_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -29,7 +29,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !remembers(history, chain.incarnation) {
             continue;
         }
-        // The revisions of which a page was read in the steps so far.
+        // The revisions of which the steps so far read a further page.
         let mut continued: FxHashSet<Revision> = FxHashSet::default();
         for (at, step) in chain.steps.iter().enumerate() {
             if let Some(last) = at.checked_sub(1).map(|last| history.operation(chain.steps[last].operation))
@@ -65,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Whether a list shows one page only, and nobody read on.
+/// Whether a list shows one page only and no further page was read.
 fn is_unfinished(evidence: &Evidence<'_>, continued: &FxHashSet<Revision>, list: OperationId) -> bool {
     let listed = evidence.history.operation(list);
     let partial = listed.marks.has(Marks::LIMITED) && listed.marks.has(Marks::MORE_PAGES);
@@ -84,7 +84,8 @@ fn had_ended(evidence: &Evidence<'_>, steps: &[Step], listing: &Step) -> bool {
     })
 }
 
-/// Whether a watch goes on above all that the recorded stream before it had shown. After 410 `ignored-gone` asks that.
+/// Whether a watch starts above everything that the recorded stream before it had shown. After 410 this belongs to
+/// `ignored-gone`.
 fn jumps(evidence: &Evidence<'_>, step: &Step) -> bool {
     let history = evidence.history;
     let o = history.operation(step.operation);
@@ -101,14 +102,14 @@ type Lists = FxHashMap<IncarnationId, Vec<OperationId>>;
 
 fn lists_of(evidence: &Evidence<'_>) -> Lists {
     let mut lists = Lists::default();
-    // One whose answer nobody recorded may have shown the state, too.
+    // A list without a recorded answer may have shown the state too.
     for (id, o) in evidence.of_verbs(&[Verb::List]).filter(|(_, o)| o.is_answered() || o.marks.has(Marks::OPEN)) {
         lists.entry(o.incarnation).or_default().push(id);
     }
     lists
 }
 
-/// Whether the process had listed anything of the scope since the stream before began. Lists are in order of time.
+/// Whether the process had listed anything of the scope since the previous stream began. Lists are in order of time.
 fn has_listed(evidence: &Evidence<'_>, lists: &Lists, chain: &Chain, step: &Step, previous: OperationId) -> bool {
     let history = evidence.history;
     let (since, until) = (history.operation(previous).invoke, history.operation(step.operation).invoke);
@@ -118,14 +119,14 @@ fn has_listed(evidence: &Evidence<'_>, lists: &Lists, chain: &Chain, step: &Step
     between.into_iter().any(|list| history.scopes_may_overlap(list.scope, chain.scope))
 }
 
-/// A watch that begins above what its process had come to.
+/// A watch that starts above the last revision of its process.
 #[derive(Clone, Copy)]
 struct Gap<'c> {
     chain: &'c Chain,
     step: &'c Step,
-    /// The step at which the process stood below: the list that it did not finish, or the watch itself.
+    /// The step with the lower revision: the unfinished list, or the watch itself.
     before: &'c Step,
-    /// The list that it did not finish.
+    /// The unfinished list.
     page: Option<OperationId>,
 }
 
@@ -137,7 +138,7 @@ impl Gap<'_> {
     }
 }
 
-/// What processes read from their caches.
+/// Reads from the caches of processes, by process, with the count of those examined.
 #[derive(Default)]
 struct Caches {
     reads: Option<FxHashMap<IncarnationId, Vec<u32>>>,
@@ -145,7 +146,8 @@ struct Caches {
 }
 
 impl Caches {
-    /// The first read after a watch began that still shows what a skipped change had ended: its index, and what ended it.
+    /// The first cache read after the watch began that still shows the version before a skipped change: its index, and the
+    /// change.
     fn served(&mut self, evidence: &Evidence<'_>, gap: Gap<'_>, frontier: Revision) -> Option<(usize, Fact)> {
         let (history, order) = (evidence.history, evidence.order);
         let watch = history.operation(gap.step.operation);
@@ -202,7 +204,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches
     let (client, scope) = (evidence.short_client(&o), history.scope_name(chain.scope));
     let how = if is_broken { "after an error" } else { "after its stream had ended" };
     let mut facts: Vec<Fact> =
-        vec![evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}"))];
+        vec![evidence.showing(showing, frontier, format!("{client} had reached revision {frontier} of {scope}"))];
     facts.extend(page.map(|page| {
         let count = history.operation(page).items().len();
         let says = format!("{how} it read {count} objects of a longer list, at revision {revision}");
@@ -222,8 +224,8 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches
             facts.extend([change, evidence.cache_read(index, says)]);
             (
                 Kind::Suspect,
-                "nothing that it read shows this change, and the watch begins after it. Not proved: another consumer of the process may \
-                 have begun the watch, while the one that stood below was about to go on",
+                "no read of the client shows this change, and the watch begins after it. Not proved: another consumer \
+                of the process may have begun the watch while the first one was about to resume",
             )
         }
         (None, Stretch::Changed(version)) => {
@@ -231,17 +233,17 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches
             match is_broken {
                 true => (
                     Kind::Violation,
-                    "nothing that it read shows this change, and the watch begins after it: it never reached the client",
+                    "no read of the client shows this change, and the watch begins after it, so it never reached the client",
                 ),
                 false => (
                     Kind::Hazard,
-                    "nothing that it read shows this change, and the watch begins after it; whether it relies on what it had come to is \
-                     not in the evidence",
+                    "no read of the client shows this change, and the watch begins after it; the evidence does not \
+                    show whether the client relies on its earlier state",
                 ),
             }
         }
         _ if !is_broken || page.is_none() => return,
-        _ => (Kind::Hazard, "no change in between is known outside the page: nothing was missed this time"),
+        _ => (Kind::Hazard, "no change in between is known outside the page, so the evidence shows no missed change"),
     };
     let from = match page {
         Some(_) => format!("took revision {revision} from an unfinished list of {scope} and watched on from there"),
@@ -254,11 +256,11 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches
         incarnation: chain.incarnation,
         key,
         cause: scope.clone(),
-        summary: format!("{client} {from}; it stood at {frontier}"),
+        summary: format!("{client} {from}; it had reached {frontier}"),
         facts,
         reason: reason.to_owned(),
-        refuted_by: "a list of this process that shows what was skipped".to_owned(),
-        consequence: "what happened to the objects that it did not read stays unknown to the client".to_owned(),
+        refuted_by: "a list of this process that shows the skipped changes".to_owned(),
+        consequence: "the client misses the changes of the objects that it did not read".to_owned(),
     }));
 }
 
@@ -298,12 +300,12 @@ mod tests {
         let ended = BEFORE.replace(" !500", "");
         assert_eq!(kinds(&RULE, &format!("{ended}{on}")), [Kind::Hazard]);
         assert_eq!(kinds(&RULE, &format!("{ended}{on}c@A READ z => :u9@39 for d\n")), [Kind::Suspect]);
-        // It goes on where the stream had come to, or had read the state elsewhere.
+        // It continues at its last revision, or it had read the state elsewhere.
         assert_eq!(kinds(&RULE, &format!("{ended}c@A WATCH from 40\n")), []);
         assert_eq!(kinds(&RULE, &format!("{ended}c@A LIST => 50 {{a:u1@40 z:u9@44}}\n{on}")), []);
-        // A bookmark had told it.
+        // A bookmark had named the revision.
         assert_eq!(kinds(&RULE, &format!("{}{on}", ended.replace(" eof", " ~z:u9@44 ^50 eof"))), []);
-        // After 410 another rule says it.
+        // After 410 `ignored-gone` reports it.
         assert_eq!(kinds(&RULE, &format!("{}{on}", BEFORE.replace("!500", "!410"))), []);
     }
 
@@ -314,12 +316,12 @@ mod tests {
         assert_eq!(kinds(&RULE, &format!("{before}{page}")), [Kind::Hazard]);
         let served = "c@A READ z => :u9@39 for d\n";
         assert_eq!(kinds(&RULE, &format!("{before}{page}{served}")), [Kind::Suspect]);
-        // What the cache served before the watch began proves nothing, nor does the newer version.
+        // A cache read before the watch began proves nothing, nor does the newer version.
         assert_eq!(kinds(&RULE, &format!("{before}{served}{page}")), [Kind::Hazard]);
         assert_eq!(kinds(&RULE, &format!("{before}{page}{}", served.replace("@39", "@44"))), [Kind::Hazard]);
         // Nothing changed in between.
         assert_eq!(kinds(&RULE, &format!("c@A WATCH from 38 +a:u1@40 eof\n{page}")), []);
-        // The stream is open still: another consumer sent the page.
+        // The stream is still open: another consumer requested the page.
         assert_eq!(kinds(&RULE, &format!("{}{page}", before.replace(" eof", ""))), []);
     }
 }

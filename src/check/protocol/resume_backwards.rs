@@ -9,7 +9,7 @@ use crate::order::{Chain, Start, Step, remembers};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "resume-backwards",
-    title: "a watch resumes where the stream before it had come to",
+    title: "a client resumes a watch at the last revision that it saw, and not below it",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "two watches of one process on one scope, the first with its end",
@@ -33,7 +33,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 Start::NewConsumer => others.push(o.asked_revision),
                 Start::Continues(_) if o.asked == Asked::From => {
                     ruling.checked(chain.incarnation);
-                    // What another consumer of the scope may have come to since it began.
+                    // Another consumer of the scope may have reached this revision since it began.
                     let explained =
                         step.has_concurrent_consumers || others.iter().any(|start| *start <= o.asked_revision);
                     if !explained && resume_from_item::mistaken(evidence, step).is_none() {
@@ -57,40 +57,38 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
     let client = evidence.short_client(&o);
     let scope = history.scope_name(chain.scope);
     let mut facts = vec![
-        evidence.showing(showing, frontier, format!("{client} had come to revision {frontier} of {scope}")),
+        evidence.showing(showing, frontier, format!("{client} had reached revision {frontier} of {scope}")),
         evidence.request(step.operation, start, format!("it asked to watch {scope} from revision {start}")),
     ];
     let (kind, reason) = match stretch {
         Stretch::Changed(version) => {
             facts.push(evidence.version(&version, evidence.change_words(&version)));
-            let reason = "a watch from a revision delivers every later change of its scope: what the client had seen comes again";
+            let reason = "a watch from a revision delivers every later change of its scope, so the client receives \
+                         this change again";
             (Kind::Violation, reason)
         }
         Stretch::Open(version) => {
             facts.push(evidence.version(&version, evidence.change_words(&version)));
-            (Kind::Hazard, "whether the selectors take in what changed in between is not in the evidence")
+            (Kind::Hazard, "the evidence does not show whether the selectors select the object that changed in between")
         }
         Stretch::Quiet => (Kind::Hazard, "no change of the scope is known in between, so nothing had to come again"),
     };
-    ruling.found(
-        evidence.unless_lost(Draft {
-            kind,
-            broken_by: BrokenBy::Client,
-            incarnation: chain.incarnation,
-            key: facts.get(2).map_or_else(Default::default, |f| f.key),
-            cause: scope.clone(),
-            summary: format!(
-                "{client} resumed its watch on {scope} from revision {start} after it had seen revision {frontier}"
-            ),
-            facts,
-            reason: reason.to_owned(),
-            refuted_by: "a list of this process, or another of its watches on this scope, that explains the start"
-                .to_owned(),
-            consequence:
-                "events of the past are delivered once more: deleted objects come back, and controllers act on them"
-                    .to_owned(),
-        }),
-    );
+    ruling.found(evidence.unless_lost(Draft {
+        kind,
+        broken_by: BrokenBy::Client,
+        incarnation: chain.incarnation,
+        key: facts.get(2).map_or_else(Default::default, |f| f.key),
+        cause: scope.clone(),
+        summary: format!(
+            "{client} resumed its watch on {scope} from revision {start} after it had seen revision {frontier}"
+        ),
+        facts,
+        reason: reason.to_owned(),
+        refuted_by:
+            "a list of this process, or another of its watches on this scope, that explains the start".to_owned(),
+        consequence:
+            "old events are delivered again: deleted objects come back, and controllers act on them".to_owned(),
+    }));
 }
 
 #[cfg(test)]
@@ -104,11 +102,11 @@ mod tests {
     fn a_start_below_what_was_delivered_replays() {
         let before = "c@A LIST rv=0 => 28 {a:u1@27 b:u2@28}\nc@A WATCH from 28 +x:u3@35 -a:u1@40 eof\n";
         assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 30 +x:u3@35\n")), [Kind::Violation]);
-        // A list explains a start only until something newer comes.
+        // A list explains a start only until the stream shows a newer revision.
         assert_eq!(kinds(&RULE, &format!("{before}c@A WATCH from 28 +x:u3@35\n")), [Kind::Violation]);
         let quiet = before.replace(" +x:u3@35 -a:u1@40 eof", " eof");
         assert!(kinds(&RULE, &format!("{quiet}c@A WATCH from 28 +x:u3@35\n")).is_empty());
-        // A list of an older state is where the reflector begins anew all the same.
+        // A reflector starts anew from a list of an older state.
         let older = "c@A LIST rv=0 => 30 {a:u1@27 b:u2@28}\nc@A WATCH from 30 +x:u3@35 eof\nc@A WATCH from 35\n";
         assert!(kinds(&RULE, &format!("{before}{older}")).is_empty());
         assert!(holds(&RULE, &format!("{before}c@A WATCH from 40\n")));
@@ -168,13 +166,13 @@ mod tests {
     fn a_list_beside_a_reflector_moves_nobody_else() {
         let before = "c@A LIST rv=0 => 10 {a:u1@9}\nc@A WATCH from 10 ~a:u1@14 eof\no@A CREATE b => b:u2@15\n";
         let list = "c@A LIST => 16 {a:u1@14 b:u2@15}\n";
-        // The reflector goes on where its stream stood, now and later on.
+        // The reflector continues from its last revision, now and later.
         let on = format!("{before}{list}c@A WATCH from 14 +b:u2@15 eof\nc@A WATCH from 15\n");
         assert_eq!(kinds(&RULE, &on), []);
         assert!(holds(&MONOTONIC, &on));
         let back = format!("{before}{list}c@A WATCH from 12 ~a:u1@14\n");
         assert_eq!(kinds(&RULE, &back), [Kind::Violation]);
-        // A reflector that was told that its place is gone lists anew, and goes on from there.
+        // After a report that its revision is gone, a reflector lists anew and continues from there.
         let gone = on.replace("~a:u1@14 eof", "~a:u1@14 !410 eof");
         assert_eq!(kinds(&RULE, &gone), [Kind::Violation, Kind::Hazard]);
     }

@@ -8,7 +8,7 @@ use crate::order::{EvidenceRef, Start, Step, remembers};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "resume-from-item",
-    title: "a watch after a list starts from the list's revision, not an item's",
+    title: "a watch after a list starts from the list's revision, and not from the version of an item",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a list with its body and a watch after it by the same process",
@@ -17,13 +17,13 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// The number that a watch should have started from, and the one that it took.
+/// The revision that a watch should have started from, and the item whose version it used.
 pub(in crate::check) struct Mistaken {
     /// Revision of the list, or of the bookmark that ends the initial events.
     right: Revision,
-    /// What shows it.
+    /// The evidence of `right`.
     showing: EvidenceRef,
-    /// The item with the version that the watch took.
+    /// The item with the version from which the watch started.
     item: Item,
 }
 
@@ -58,12 +58,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let (kind, reason) = match changes(evidence, chain.scope, start, right, |_| true) {
                 Stretch::Changed(version) => {
                     facts.push(evidence.version(&version, evidence.change_words(&version)));
-                    let reason = "the watch delivers every change after its start, although the list already shows their outcome";
+                    let reason = "the watch delivers this change again, although the list already shows its outcome";
                     (Kind::Violation, reason)
                 }
                 _ => (
                     Kind::Hazard,
-                    "no change in between is known to be in the scope: nothing had to come again this time",
+                    "no change in between is known to be in the scope, so the evidence shows no repeated event",
                 ),
             };
             ruling.found(evidence.unless_lost(Draft {
@@ -78,7 +78,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 facts,
                 reason: reason.to_owned(),
                 refuted_by: "another list or watch of this process that explains the start".to_owned(),
-                consequence: "objects that were gone before the list come back, and old items lead to 410 at each start"
+                consequence: "objects that were deleted before the list come back, or the watch fails with 410 again \
+                             and again"
                     .to_owned(),
             }));
         }
@@ -95,19 +96,18 @@ fn item_fact(evidence: &Evidence<'_>, item: &Item) -> Fact {
         }
         Item::Delivered(index, watch) => {
             let d = history.deliveries[index];
-            let says =
-                format!("{} came as part of the initial state, at its version {}", history.key_name(d.key), d.revision);
+            let says = format!("the initial events showed {} at its version {}", history.key_name(d.key), d.revision);
             evidence.delivery(index, watch, says)
         }
     }
 }
 
-/// Whether a watch took an item's version for that of the state before it.
+/// Whether a watch started from an item's version instead of the revision of the state before it.
 pub(in crate::check) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option<Mistaken> {
     let history = evidence.history;
     let start = history.operation(step.operation).asked_revision;
     match step.start {
-        // Another consumer may have come to this very version.
+        // Another consumer may have reached this very version.
         _ if step.has_concurrent_consumers => None,
         Start::Item(list) => {
             let listed = history.operation(list);
@@ -118,7 +118,7 @@ pub(in crate::check) fn mistaken(evidence: &Evidence<'_>, step: &Step) -> Option
                 item: Item::Listed(list, index),
             })
         }
-        // The stream before it brought its initial state and nothing else.
+        // The stream before it delivered its initial state and nothing else.
         Start::Continues(previous) => {
             let stream = history.stream_of(previous)?;
             let end = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd)?;

@@ -6,10 +6,10 @@ use crate::history::{Asked, DeliveryKind, Marks, Operation, OperationId, Revisio
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "unsafe-first-read",
-    title: "the first read of a process life asks for the present",
+    title: "the first read of a process after its start asks for the present state, and not for any state",
     group: Group::Protocol,
     promise: BrokenBy::Client,
-    needs: "a list or watch at the beginning of a process life",
+    needs: "a list or watch at the start of a process",
     causes: &[],
     page: include_str!("../../../docs/rules/unsafe-first-read.md"),
     checks: Checks::kubernetes(check),
@@ -46,17 +46,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             cause: resource.clone(),
             summary: format!("{client} {began} with {request}, which any server may answer with a state of any age"),
             facts,
-            reason:
-                "resourceVersion=0 promises no freshness: a server answers from its cache, however far behind that is"
-                    .to_owned(),
-            refuted_by: "an earlier read of this process life that asked for the present".to_owned(),
-            consequence: "what the process knew before its restart may be undone in its eyes".to_owned(),
+            reason: "with resourceVersion=0 a server answers from its cache, however stale that cache is".to_owned(),
+            refuted_by: "an earlier read of this process life that asked for the present state".to_owned(),
+            consequence: "the process may read an older state than it had seen before its restart".to_owned(),
         });
     }
 }
 
-/// Whether nothing of the scope came before in its life: else the read counts as a first one only because a restart would not
-/// show in this evidence.
+/// Whether the process certainly read nothing of the scope before in this life. Otherwise the read counts as a first one only
+/// because the evidence would not show a restart.
 fn certainly_first(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let chains = &evidence.order.chains.chains;
     let own = chains.iter().filter(|c| c.incarnation == o.incarnation && c.scope == o.scope);
@@ -72,7 +70,7 @@ fn served_from_cache(evidence: &Evidence<'_>, id: OperationId, o: &Operation) ->
         && !o.marks.has(Marks::NO_INITIAL_EVENTS);
     let Some(stream) = evidence.history.stream_of(id).filter(|_| plain) else { return false };
     let deliveries = evidence.history.deliveries_of(stream);
-    // The initial part is over where something else than ADDED came.
+    // The initial part has ended if an event other than ADDED came.
     deliveries.iter().any(|d| matches!(d.kind, DeliveryKind::Modified | DeliveryKind::Deleted | DeliveryKind::Bookmark))
         && deliveries.iter().all(|d| d.kind != DeliveryKind::InitialEventsEnd)
 }
@@ -96,7 +94,7 @@ mod tests {
     fn a_watch_without_version_is_unsafe_where_the_cache_served_it() {
         assert_eq!(kinds(&RULE, "c@A WATCH bookmarks +a@7 ~a@9\n"), [Kind::Hazard]);
         assert!(holds(&RULE, "c@A WATCH bookmarks +a@7 ^^8 ~a@9\n"));
-        assert!(holds(&RULE, "c@A WATCH +a@7 ~a@9\n"), "without bookmarks nothing tells");
+        assert!(holds(&RULE, "c@A WATCH +a@7 ~a@9\n"), "without bookmarks nothing shows it");
     }
 
     #[test]

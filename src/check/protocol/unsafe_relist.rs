@@ -7,7 +7,7 @@ use crate::order::remembers;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "unsafe-relist",
-    title: "a client that knows a revision does not ask for any older one",
+    title: "a client that knows a revision of a resource does not ask for any older state",
     group: Group::Protocol,
     promise: BrokenBy::Client,
     needs: "a list by a process that had seen the resource before",
@@ -29,7 +29,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
-        // Sights of this scope, or of single objects inside it.
+        // Observations of this scope, or of single objects inside it.
         let of_scope = frontier.scopes.get(&o.scope).and_then(|l| l.before(&order.clocks, o.clock, o.invoke));
         let of_objects = frontier.objects.before(&order.clocks, o.clock, o.invoke);
         let inside = of_objects.filter(|s| s.key.is_some() && history.covers_key(o.scope, s.key));
@@ -56,7 +56,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             reason: "resourceVersion=0 lets any server answer with a state older than the one that the client knows"
                 .to_owned(),
             refuted_by: "evidence that the two requests came from different processes".to_owned(),
-            consequence: "the client may go back behind what it has already acted upon".to_owned(),
+            consequence: "the client may go back behind the state that it has already acted on".to_owned(),
         });
     }
 }

@@ -9,10 +9,10 @@ use crate::order::ListRevision;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "below-minimum",
-    title: "a read not older than N is not older than N",
+    title: "a read for a state not older than revision N returns the state of N or a later one",
     group: Group::Reads,
     promise: BrokenBy::Server,
-    needs: "a list or read with resourceVersion=N whose answer's revision is known",
+    needs: "a list or read with resourceVersion=N and a known revision of its answer",
     causes: &["revision-rewind", "split-timeline", "revision-reuse"],
     page: include_str!("../../../docs/rules/below-minimum.md"),
     checks: Checks::kubernetes(check),
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         } else if is_absence && absence::was_borne(evidence, o.key, minimum) {
             ruling.checked(o.incarnation);
             if let Some(facts) = absence::refuted(evidence, id, &o, minimum) {
-                found(evidence, ruling, &o, minimum, "that there is none".to_owned(), facts);
+                found(evidence, ruling, &o, minimum, "404 (not found)".to_owned(), facts);
             }
         } else if o.key.is_some() && o.answered.is_some() {
             ruling.checked(o.incarnation);
@@ -79,8 +79,7 @@ fn found(
         facts,
         reason: format!("With {}, the server promises {}.", row.condition, row.promise),
         refuted_by: "a record of the request that shows another resourceVersion".to_owned(),
-        consequence: "a client that guards itself against old states in this way goes back in time all the same"
-            .to_owned(),
+        consequence: "a client that names a minimum to avoid old states acts on an old state".to_owned(),
     });
 }
 

@@ -12,10 +12,10 @@ use crate::order::{ListRevision, Removal};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "stale-consistent-read",
-    title: "a read without version is as new as every write complete before it",
+    title: "a read without resourceVersion returns a state that includes every write complete before it was sent",
     group: Group::Reads,
     promise: BrokenBy::Server,
-    needs: "a list or read without resourceVersion whose answer's revision is known, and an earlier answer of the same resource",
+    needs: "a list or read without resourceVersion, the revision of its answer, and an earlier answer of the same resource",
     causes: &["revision-rewind", "split-timeline", "revision-reuse"],
     page: include_str!("../../../docs/rules/stale-consistent-read.md"),
     checks: Checks::kubernetes(check).and_etcd(etcd::reads::stale),
@@ -59,7 +59,8 @@ fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &O
             format!("the same client then watched from revision {revision}"),
         ));
         draft.reason = format!(
-            "{} Not proved: the list's own answer is not recorded, and its revision is taken to be the start of the watch after it.",
+            "{} Not proved: the list's own answer is not recorded, and only the start of the watch after it names its \
+            revision.",
             draft.reason
         );
     }
@@ -101,7 +102,7 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
     });
 }
 
-/// 404 for an object that was there all along.
+/// A 404 for an object that existed from before the request until after the answer.
 fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
@@ -113,7 +114,7 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let Some(facts) = absence::refuted(evidence, id, o, head.revision) else { return };
     ruling.found(Draft {
         summary: format!(
-            "{} read {} without version and was told that there is none, while it was there all the time",
+            "{} read {} without resourceVersion and received 404, although the object existed the whole time",
             evidence.observer_words(o),
             evidence.history.key_name(o.key)
         ),
@@ -146,7 +147,7 @@ fn bare(evidence: &Evidence<'_>, o: &Operation, facts: Vec<Fact>) -> Draft {
         facts,
         reason: format!("With {}, the server promises {}.", row.condition, row.promise),
         refuted_by: "a clock step between the write's answer and the read".to_owned(),
-        consequence: "a client that reads so to be safe acts on a state that is gone".to_owned(),
+        consequence: "a client that reads without a version to be safe acts on an old state".to_owned(),
     }
 }
 
@@ -215,7 +216,7 @@ mod tests {
     fn finds_a_denied_object_only_where_it_was_there_all_along() {
         let mut s = Specimen::new();
         s.create("web-0", "u", 37).get("web-0", "", None);
-        assert!(s.kinds(&RULE).is_empty(), "it may have been deleted, and nobody recorded it");
+        assert!(s.kinds(&RULE).is_empty(), "it may have been deleted without a record");
         s.update("web-0", "u", 37, 39);
         assert_eq!(s.kinds(&RULE), [Kind::Violation]);
     }
@@ -230,7 +231,7 @@ mod tests {
         };
         assert_eq!(denied(&|s| s.get("web-0", "", Some(("u", 37)))), [Kind::Violation]);
         assert_eq!(denied(&|s| s.list("", 45, &[("web-0", "u", 37)])), [Kind::Violation]);
-        // A cache may lag; and another life of the name may have begun.
+        // A cache may be stale, and another object of the name may exist.
         assert_eq!(denied(&|s| s.get("web-0", "?resourceVersion=0", Some(("u", 37)))), []);
         assert_eq!(denied(&|s| s.list("?resourceVersion=0", 45, &[("web-0", "u", 37)])), []);
         assert_eq!(denied(&|s| s.get("web-0", "", Some(("u2", 41)))), []);

@@ -7,10 +7,10 @@ use crate::model::{Promise, promise};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "wrong-snapshot",
-    title: "an exact list, or a page, is of the revision asked for",
+    title: "an exact list, or a page of a list, is the state of the revision that the request names",
     group: Group::Reads,
     promise: BrokenBy::Server,
-    needs: "an exact list or a continue page whose answer's revision is known",
+    needs: "an exact list or a continue page, and the revision of its answer",
     causes: &["revision-rewind", "split-timeline"],
     page: include_str!("../../../docs/rules/wrong-snapshot.md"),
     checks: Checks::kubernetes(check),
@@ -44,7 +44,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             ],
             reason: format!("With {}, the server promises {}.", row.condition, row.promise),
             refuted_by: "a record of the request that shows another revision".to_owned(),
-            consequence: "what the client takes for one snapshot never was one".to_owned(),
+            consequence: "the client treats as one snapshot what never was one state".to_owned(),
         });
     }
 }

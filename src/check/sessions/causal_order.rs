@@ -7,10 +7,10 @@ use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling}
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "causal-order",
-    title: "nobody sees an effect and afterwards not its cause",
+    title: "a process that has seen an effect does not afterwards read a state without its cause",
     group: Group::Sessions,
     promise: BrokenBy::Nobody,
-    needs: "a read of one object or collection after sights of others by the same process",
+    needs: "a read of one object or collection after observations of others by the same process",
     causes: &["monotonic-reads", "stale-consistent-read", "below-minimum", "read-your-writes"],
     page: include_str!("../../../docs/rules/causal-order.md"),
     checks: Checks::kubernetes(check),
@@ -39,15 +39,16 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect) {
         key: effect.cause.key,
         cause: history.resource_name(effect.observation.resource),
         summary: format!(
-            "{client} saw {seen} at {}, which {writer} wrote knowing {cause} at {}, and then a state without that",
+            "{client} saw {seen} at {}, which {writer} wrote after it had seen {cause} at {}, and then read a state \
+            without that change",
             effect.effect.revision, effect.cause.revision
         ),
         facts,
-        reason: "each step comes before the next, and the last before the first: no one order of events shows the process all of \
-                 this; the API promises none across collections"
+        reason: "Each step comes before the next, and the last before the first, so no one order of events shows the \
+                process all of this. The API promises no causal order across collections."
             .to_owned(),
         refuted_by: "evidence that the writer had not seen the change before it wrote".to_owned(),
-        consequence: "what another controller did for a reason looks as if there were none".to_owned(),
+        consequence: "the client sees a write of another controller without the reason for it".to_owned(),
     });
 }
 

@@ -11,25 +11,25 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "consistent-prefix",
-    title: "who acts on two collections acts on one state of both",
+    title: "a process that acts on two collections acts on one state of both",
     group: Group::Sessions,
     promise: BrokenBy::Nobody,
-    needs: "a write after a read of one resource and sights of another by the same process",
+    needs: "a write after a read of one resource and observations of another by the same process",
     causes: &["monotonic-reads", "stale-consistent-read", "below-minimum", "causal-order"],
     page: include_str!("../../../docs/rules/consistent-prefix.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// What processes committed, by decision and by object.
+/// Committed writes of processes, by decision and by object.
 #[derive(Default)]
 struct Acts {
     of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
     of_key: FxHashMap<(IncarnationId, KeyId), Series>,
-    /// When the last one of each object was sent, where somebody observed it: for observations that lack nothing.
+    /// Per object that is observed, the time when its last write was sent. Used for observations that lack nothing.
     last: FxHashMap<(IncarnationId, KeyId), Time>,
 }
 
-/// Writes of each clock in order of time.
+/// Writes, by clock, in order of time.
 #[derive(Default)]
 struct Series(Vec<(ClockId, Vec<(Time, OperationId)>)>);
 
@@ -44,7 +44,7 @@ impl Series {
 }
 
 impl Acts {
-    /// Those that may follow an observation.
+    /// Collects the writes that may follow an observation.
     fn collect(evidence: &Evidence<'_>) -> Acts {
         let mut acts = Acts::default();
         let mut observed = vec![false; evidence.history.keys.len()];
@@ -106,7 +106,7 @@ impl Acts {
     }
 }
 
-/// Whether an observation certainly lacks nothing that somebody had seen: then it matters only that something followed.
+/// Whether an observation certainly lacks no change that a client had seen. Then only the existence of a later write matters.
 fn is_settled(evidence: &Evidence<'_>, observation: &ObservedEffect) -> bool {
     !observation.decision.is_some() && observation.is_current(evidence)
 }
@@ -148,15 +148,16 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, act:
         key: effect.cause.key,
         cause: history.resource_name(effect.observation.resource),
         summary: format!(
-            "{client} acted on {cause} as it was before {}, having seen {seen} at {}, which {writer} wrote after that",
+            "{client} acted on {cause} in a state before {}, although it had seen {seen} at {}, which {writer} wrote \
+            after that change",
             effect.cause.revision, effect.effect.revision
         ),
         facts,
-        reason: "each of the first steps comes before the next, and the last of them before the first: the process acted on a state \
-                 that never was; the API promises no order across resources"
+        reason: "Each of the first steps comes before the next, and the last of them before the first, so the process \
+                acted on a state that never existed. The API promises no order across resources."
             .to_owned(),
         refuted_by: "evidence that the process had seen the change when it acted".to_owned(),
-        consequence: "a step that another controller had finished is taken as not begun".to_owned(),
+        consequence: "the client treats a finished step of another controller as not begun".to_owned(),
     });
 }
 
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &TEXT.replace("agent@A DELETE p:p1 for start => ok\n", "")), []);
         assert!(holds(&RULE, &TEXT.replace("=> :c1@9", "=> :c1@10")));
         assert!(holds(&RULE, &TEXT.replace("owner@A CREATE p", "other@A CREATE p")));
-        // One resource is one stream: that is for other rules.
+        // One resource is one stream, which other rules judge.
         assert!(holds(&RULE, &TEXT.replace("configmaps/", "")));
     }
 }

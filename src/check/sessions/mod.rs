@@ -1,4 +1,4 @@
-//! Rules about what one process sees over time.
+//! Rules about what one process observes over time.
 
 pub(in crate::check) mod causal_order;
 pub(in crate::check) mod consistent_prefix;

@@ -32,7 +32,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// How many sights above an answer are looked at before the rule gives up on it.
+/// The most observations above an answer that are examined for one answer.
 const SIGHTS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -48,7 +48,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         {
             continue;
         }
-        // Of a version after which none is known, only an absence can tell that it was gone.
+        // No version follows the observed one, so only an absence can show that it was gone.
         let is_told = !denials.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
         if evidence.order.frontiers.is_current(id) && !is_told {
             if o.is_answered() {
@@ -105,7 +105,7 @@ struct Reader<'r> {
     o: &'r Operation,
 }
 
-/// What was seen before, and what makes it contradict the later observation.
+/// An earlier observation, and the reason why it contradicts the later one.
 struct Conflict {
     sight: Observation,
     version: Option<Version>,
@@ -114,7 +114,7 @@ struct Conflict {
 }
 
 impl Reader<'_> {
-    /// A state of the whole scope at a revision.
+    /// Judges a state of the whole scope at a revision.
     fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
         if let Some(conflict) = found {
@@ -132,23 +132,24 @@ impl Reader<'_> {
         }
     }
 
-    /// What was seen, in words.
+    /// The observation in words.
     fn saw(&self, revision: Revision) -> String {
         format!("saw {} at revision {revision}", self.evidence.history.scope_name(self.o.scope))
     }
 
-    /// A watch of the same scope with which the evidence begins: the process named a revision that it must have had from somewhere.
+    /// A watch of the same scope at the beginning of the evidence: the process named a revision that it must have learned
+    /// before.
     fn below_its_start(&self, revision: Revision) -> Option<Conflict> {
         let (order, o) = (self.evidence.order, self.o);
         let line = self.frontier.begun.get(&o.scope)?;
         let sight = line.before(&order.clocks, o.clock, o.invoke).filter(|sight| sight.revision > revision)?;
-        let because = "both are of one scope. Not proved: what the process had seen before its watch began is not recorded, and a client may \
-                       have the number from another one"
+        let because = "both are of one scope. Not proved: the observations of the process before its watch began are \
+                      not recorded, and a client may have the number from another client"
             .to_owned();
         Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
     }
 
-    /// A sight of an object of which the evidence does not say whether the list selects it.
+    /// An observation of an object of which the evidence does not show whether the list selects it.
     fn above_of_unknown_selection(&self, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
@@ -160,12 +161,14 @@ impl Reader<'_> {
                 && !self.was_outside(sight.key, revision, sight.revision)
         };
         let sight = sights.find(is_open)?;
-        let because = "the object that it had seen may be inside what was listed. Not proved: the evidence does not show what the selectors see of it"
+        let because = "the object that it had seen may be inside the list's scope. Not proved: the evidence does not \
+                      show the fields that the selectors name"
             .to_owned();
         Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
     }
 
-    /// Whether some version of an object between two revisions, or the one before them, is known to be outside the selection.
+    /// Whether a version of an object between two revisions, or the last one before them, is known to be outside the
+    /// selection.
     fn was_outside(&self, key: KeyId, after: Revision, through: Revision) -> bool {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let between = timeline.between(key, after, through);
@@ -176,7 +179,7 @@ impl Reader<'_> {
             .any(|v| history.selects(self.o.scope, v.key, v.attributes) == Some(false))
     }
 
-    /// An item that was there when the process was told that nothing bears its name.
+    /// An item with a version that was gone when an earlier answer showed that the name has no object.
     fn listed_again(&self) -> Option<(Conflict, Item)> {
         if self.denials.is_empty() {
             return None;
@@ -187,7 +190,7 @@ impl Reader<'_> {
             .find_map(|item| Some((self.denied(item.key, item.revision)?, *item)))
     }
 
-    /// What told the process, before it asked, that nothing bears a name, when a version of it was there or gone already.
+    /// An earlier answer that the name has no object, after the end of the given version.
     fn denied(&self, key: KeyId, version: Revision) -> Option<Conflict> {
         let denial = self.denials.before(self.evidence, self.o, key, version)?;
         let sight = Observation {
@@ -197,11 +200,11 @@ impl Reader<'_> {
             key,
             evidence: EvidenceRef::Answer(denial.id),
         };
-        let because = "that version was gone when it was told that nothing bears the name".to_owned();
+        let because = "that version was gone when an earlier answer said that the object does not exist".to_owned();
         Some(Conflict { sight, version: None, kind: Kind::Violation, because })
     }
 
-    /// The name of an object that the process had seen, and that was there all the time since.
+    /// Judges a 404: the process had seen the object, and the object existed from then on.
     fn absent(&self, ruling: &mut Ruling<'_>) {
         let (evidence, o) = (self.evidence, self.o);
         let (history, order) = (evidence.history, evidence.order);
@@ -216,14 +219,14 @@ impl Reader<'_> {
         for sight in seen.filter(|sight| absence::was_borne(evidence, o.key, sight.revision)) {
             ruling.checked(o.incarnation);
             let Some(facts) = absence::refuted(evidence, self.id, o, sight.revision) else { continue };
-            let because = "the object that it had seen was there all the time".to_owned();
+            let because = "the object that it had seen existed the whole time".to_owned();
             let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
-            let saw = format!("was told that there is no {}", history.key_name(o.key));
+            let saw = format!("was answered that {} does not exist", history.key_name(o.key));
             return self.state(conflict, saw, facts, ruling);
         }
     }
 
-    /// Sights of lists and streams.
+    /// Earlier observations from lists and streams.
     fn above_in_scopes(&self, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let mut weaker = None;
@@ -232,7 +235,7 @@ impl Reader<'_> {
             return None;
         }
         let mut scopes = self.frontier.scopes.ids();
-        // The same scope first: the plainest proof.
+        // The same scope first, because it gives the simplest proof.
         scopes.sort_by_key(|&s| (s != o.scope, s));
         for scope in scopes {
             let line = self.frontier.scopes.get(&scope);
@@ -249,14 +252,15 @@ impl Reader<'_> {
             };
             let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside);
             if version.is_some() {
-                let because = "the change in between lies inside what both show".to_owned();
+                let because = "the change in between lies inside both scopes".to_owned();
                 return Some(Conflict { sight, version, kind: Kind::Violation, because });
             }
             let is_quiet = order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event);
             if scope == o.scope {
                 let because = match is_quiet {
                     true => {
-                        "both show the same scope, and though nothing in it changed in between, its version went back"
+                        "both show the same scope, and the revision went back although nothing in the scope changed \
+                        in between"
                     }
                     false => "both show the same scope",
                 };
@@ -271,14 +275,15 @@ impl Reader<'_> {
         weaker
     }
 
-    /// Whether the version before was selected: then a deletion, or a change out of the selection, lies inside the scope too.
+    /// Whether the previous version was selected. Then a deletion, or a change out of the selection, lies inside the scope
+    /// too.
     fn was_selected(&self, scope: ScopeId, version: &Version) -> bool {
         let before = version.revision.previous();
         let previous = self.evidence.order.timeline.at_or_before(version.key, before);
         previous.is_some_and(|p| self.evidence.history.selects(scope, p.key, p.attributes) == Some(true))
     }
 
-    /// Sights of single objects inside the scope.
+    /// Earlier observations of single objects inside the scope.
     fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
         let (order, o) = (self.evidence.order, self.o);
         let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
@@ -292,11 +297,11 @@ impl Reader<'_> {
             sight,
             version: order.timeline.version_at(sight.key, sight.revision),
             kind: Kind::Violation,
-            because: "the object that it had seen is inside what was listed".to_owned(),
+            because: "the object that it had seen is inside the list's scope".to_owned(),
         })
     }
 
-    /// Whether an object that was seen is inside what was listed.
+    /// Whether an observed object is inside the list's scope.
     fn is_inside(&self, sight: &Observation) -> bool {
         let (history, o) = (self.evidence.history, self.o);
         if !history.covers_key(o.scope, sight.key) {
@@ -304,13 +309,13 @@ impl Reader<'_> {
         }
         let version = self.evidence.order.timeline.version_at(sight.key, sight.revision);
         let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
-        // A delivery on a stream is not held against a list when the stream's own scope lies elsewhere: its object may
-        // have entered or left the selection.
+        // If the list's selector is undecided, a delivery counts only if the list has the object: the object may have entered
+        // or left the selection.
         let is_listed = || history.items_of(o).iter().any(|item| item.key == sight.key);
         selected.unwrap_or_else(is_listed)
     }
 
-    /// One object at a version.
+    /// Judges one object at a version.
     fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
@@ -345,7 +350,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole list of a revision at or above a version, without the name: the version was gone by then.
+    /// A whole list at or above a version, without the name. The version was gone by then.
     fn missed(&self, key: KeyId, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let highest = self.frontier.progress.before(&order.clocks, o.clock, o.invoke)?;
@@ -366,7 +371,7 @@ impl Reader<'_> {
         Some(Conflict { sight, version: None, kind: Kind::Violation, because })
     }
 
-    /// The beginning of a watch, and what a reflector's stream repeats.
+    /// Judges the beginning of a watch, and what a reflector's stream delivers again.
     fn stream(&self, ruling: &mut Ruling<'_>) {
         let (history, order) = (self.evidence.history, self.evidence.order);
         let Some(stream) = history.stream_of(self.id) else { return };
@@ -380,7 +385,7 @@ impl Reader<'_> {
             let fact = || self.evidence.delivery(index, self.id, says);
             return self.snapshot(base, fact, ruling);
         }
-        // Without marker the initial part ends at the first event that is not ADDED.
+        // Without a marker the initial part ends at the first event that is not ADDED.
         for index in stream.deliveries() {
             let d = &history.deliveries[index];
             if d.kind != DeliveryKind::Added {
@@ -391,7 +396,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A chain that goes on from below where it stood sees its past again.
+    /// A chain that continues from below its watermark receives its past again.
     fn repeated(&self, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let Some(stream) = history.stream_of(self.id) else { return };
@@ -404,16 +409,16 @@ impl Reader<'_> {
                 && d.revision <= sight.revision
                 && !order.timeline.is_misdated(index)
         });
-        // An event at the very frontier was delivered before; one below it as well.
+        // An event at the watermark itself was delivered before, as were those below it. Only the latter count.
         let Some(index) = seen.filter(|&i| history.deliveries[i].revision < sight.revision) else { return };
         let d = &history.deliveries[index];
         let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
-        let because = "one reflector of one scope, which had come further".to_owned();
+        let because = "one reflector of one scope had reached a higher revision".to_owned();
         let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
         self.state(conflict, self.saw(d.revision), vec![fact], ruling);
     }
 
-    /// A higher sight that only the bare times of two clocks put before.
+    /// A higher observation that precedes the request only by unrelated times of two clocks.
     fn unproved_above(&self, revision: Revision) -> Option<Observation> {
         let (order, o) = (self.evidence.order, self.o);
         let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
@@ -425,14 +430,14 @@ impl Reader<'_> {
     fn suspect_clock(&self, sight: Observation, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
         let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
         let because = format!(
-            "by the times as they stand, the later request was sent when the earlier answer was complete. Not proved: clocks that differ by \
-             {offset:.3} ms explain it away, and nothing rules that out (--clock-skew)"
+            "by the recorded times, the later request was sent after the earlier answer. Not proved: clocks that \
+            differ by {offset:.3} ms explain the order of the times, and nothing rules that out (--clock-skew)"
         );
         let conflict = Conflict { sight, version: None, kind: Kind::Suspect, because };
         self.state(conflict, self.saw(revision), vec![fact], ruling);
     }
 
-    /// States what the process saw, in words and facts, after what it had seen before.
+    /// States the finding: `saw` and `shown` are the later observation in words and as facts.
     fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
         let Conflict { sight, version, kind, because } = conflict;
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
@@ -450,7 +455,7 @@ impl Reader<'_> {
         let after = if restarted { "its process before the restart" } else { "it" };
         let told = history.incarnations[o.incarnation.index()].told_by.sentence();
         let server = self.broken_by(sight.revision);
-        // Who asked for the most recent state had to get it whoever had seen it before.
+        // A request for the most recent state had to get it, whichever session had seen it before.
         let doubt = match (kind, server) {
             (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.evidence, sight.time), o),
             _ => None,
@@ -463,7 +468,8 @@ impl Reader<'_> {
         let demand = match server {
             BrokenBy::Server => "The request excluded so old an answer.",
             _ => {
-                "The request allowed any state, so no server broke a promise; but what the client saw is not one history."
+                "The request allowed any state, so no server broke a promise. But the observations of the client are \
+                not one history."
             }
         };
         ruling.found(Draft {
@@ -477,14 +483,16 @@ impl Reader<'_> {
                 sight.revision
             ),
             facts,
-            reason: format!("A process never observes below what it observed before (monotonic reads): {because}. {demand} Process lives: {told}."),
+            reason: format!("No observation of a process lies below one that it made before (monotonic reads): \
+                            {because}. {demand} Process lives: {told}."),
             refuted_by: "evidence that the two observations are of different processes, or that the earlier one was complete only after the later request was sent".to_owned(),
-            consequence: "it acts on a past that it had already left: deleted objects live again in its cache, until its stream catches up".to_owned(),
+            consequence: "it acts on an older state than it had: deleted objects reappear in its cache until its \
+                         stream catches up".to_owned(),
         });
     }
 
-    /// The server's promise broke where the request asked for the most recent state, or for one not older than a version
-    /// above what was answered.
+    /// The server broke its promise if the request asked for the most recent state, or for a state not older than a version
+    /// above the answer.
     fn broken_by(&self, above: Revision) -> BrokenBy {
         match self.o.asked {
             Asked::Unset if self.o.verb != Verb::Watch || self.o.marks.has(Marks::INITIAL_EVENTS) => BrokenBy::Server,
@@ -494,7 +502,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a sight was, in words.
+/// An earlier observation in words.
 fn seen_words(evidence: &Evidence<'_>, sight: &Observation) -> String {
     let history = evidence.history;
     match sight.evidence {
@@ -512,9 +520,9 @@ fn seen_words(evidence: &Evidence<'_>, sight: &Observation) -> String {
             let o = history.operation(id);
             let request = history.request_name(&o);
             match o.verb {
-                Verb::Watch => format!("{request}: it had come to {}", sight.revision),
-                _ if is_absence(&o) => format!("{request}: it was told that there is none"),
-                Verb::Update if sight.revision == o.asked_revision => format!("{request}: it held that version"),
+                Verb::Watch => format!("{request}: it had reached {}", sight.revision),
+                _ if is_absence(&o) => format!("{request}: the answer was 404"),
+                Verb::Update if sight.revision == o.asked_revision => format!("{request}: that version was its base"),
                 _ => format!("{request} showed it revision {}", sight.revision),
             }
         }

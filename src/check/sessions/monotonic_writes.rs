@@ -7,7 +7,7 @@ use crate::order::EvidenceRef;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "monotonic-writes",
-    title: "the writes of one process commit in the order in which it made them",
+    title: "the writes of one process commit in the order in which the process made them",
     group: Group::Sessions,
     promise: BrokenBy::Server,
     needs: "two completed writes of one resource by one process",
@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             fallen.push((o.key, o.answered, id, earlier, before.revision));
         }
     }
-    // They are told by key and revision.
+    // Findings follow the order of key and revision.
     fallen.sort_unstable();
     for (key, revision, id, earlier, before) in fallen {
         let o = history.operation(id);
@@ -71,9 +71,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 evidence.operation(earlier, before, format!("{} committed at {}", names[0], before)),
                 evidence.operation(id, revision, format!("{} {outcome} {}", names[1], revision)),
             ],
-            reason: "The second write was sent after the first was answered, so etcd orders it later: its revision must be higher.".to_owned(),
-            refuted_by: "evidence that the two resources live in different etcds (--domain)".to_owned(),
-            consequence: "the store went back: everything committed in between may be lost for some observers".to_owned(),
+            reason: "The second write was sent after the first was answered, so etcd orders it later and gives it a \
+                    higher revision."
+                .to_owned(),
+            refuted_by: "evidence that the two resources live in different etcd clusters (--domain)".to_owned(),
+            consequence: "the store went back, and clients may lose the writes committed in between".to_owned(),
         });
     }
 }

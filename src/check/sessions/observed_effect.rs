@@ -1,5 +1,6 @@
-//! Effects that were seen before their causes: a process sees what another one wrote, and afterwards a state from before what
-//! that one had known, or done, when it wrote.
+//! Effects that were seen before their causes. Input: an observation of a process. Output: an [`Effect`]: the process had seen
+//! a write of another process, and the observation lacks a change that the writer had seen or written before. Trap: the cycle
+//! counts only if times prove every step ([`Effect::facts`]).
 
 use crate::check::{Evidence, Fact};
 use crate::history::{ClockId, IncarnationId, KeyId, Operation, ResourceId, Revision, ScopeId, Symbol, Verb};
@@ -7,19 +8,19 @@ use crate::ingest::Time;
 use crate::order::graph::{Access, HappensBefore, Record, Touch, Units};
 use crate::order::{EvidenceRef, Frontier, Observation, PerKeyMax, RunningMax, Version, is_deliberate, remembers};
 
-/// How many sights of each resource are looked at for one observation, the latest first.
+/// The most observations of each resource that are examined for one observation, the latest first.
 const SIGHTS: usize = 64;
 
-/// What one observation showed: a state of T, of one object or of a scope.
+/// One observation: a state of one object or of a scope at a revision.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedEffect {
-    /// The record of it.
+    /// Its record.
     pub record: Record,
     /// The process.
     pub incarnation: IncarnationId,
-    /// The decision that it belongs to.
+    /// The decision that it belongs to, if any.
     pub decision: Symbol,
-    /// When it began.
+    /// The time of its request, or of the cache read.
     pub begun: (Time, ClockId),
     /// The object; none for a scope.
     pub key: KeyId,
@@ -32,18 +33,18 @@ pub struct ObservedEffect {
 }
 
 impl ObservedEffect {
-    /// Whether it is known to show what nobody had seen changed when it began: see [`crate::order::Frontiers::is_current`].
+    /// Whether it certainly lacks no change that a client had seen when it began: see [`crate::order::Frontiers::is_current`].
     pub fn is_current(&self, evidence: &Evidence<'_>) -> bool {
         matches!(self.record, Record::Operation(id) if evidence.order.frontiers.is_current(id))
     }
 }
 
-/// How the writer of an effect knew the cause.
+/// The way in which the writer of an effect knew the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It had seen it: the record.
+    /// It had seen the cause; the record.
     Seen(Record),
-    /// It had written it.
+    /// It had written the cause.
     Written,
 }
 
@@ -52,18 +53,18 @@ pub enum Link {
 pub struct Effect {
     /// The observation that lacks the cause.
     pub observation: ObservedEffect,
-    /// What it lacks.
+    /// The change that the observation lacks.
     pub cause: Version,
-    /// How the writer of the effect knew it.
+    /// The way in which the effect's writer knew the cause.
     pub link: Link,
     /// The effect.
     pub effect: Version,
-    /// What had shown it to the process.
+    /// The record by which the process had seen the effect.
     pub seen: Record,
 }
 
-/// Everything that processes with a memory read, but for deliberate reads of the past. Events are left out: a stream that lags
-/// shows no state, it comes to it.
+/// Everything that processes with a memory read, without deliberate reads of the past. Events are left out: a stale stream
+/// shows no state at the time, because it reaches that state later.
 pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = ObservedEffect> + 'e {
     let (history, order) = (evidence.history, evidence.order);
     let reads = evidence.of_verbs(&[Verb::Get, Verb::List]).filter_map(move |(id, o)| {
@@ -101,13 +102,13 @@ pub fn observations<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = Obse
     reads.chain(cached)
 }
 
-/// The first effect that a process had seen when it made an observation without the cause; `wanted` says which links count.
+/// The first effect that a process had seen when it made an observation without the cause. `wanted` selects links.
 pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(Link) -> bool) -> Option<Effect> {
     let (history, order) = (evidence.history, evidence.order);
     if observation.is_current(evidence) {
         return None;
     }
-    // Only the next version of an object can be the first that an observation lacks.
+    // Only the next version of an object can be the first one that an observation lacks.
     let next = match observation.key.is_some() {
         true => {
             let versions = order.timeline.versions(observation.key);
@@ -117,8 +118,8 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
     };
     let lacks = next.map_or(observation.revision, |version| version.revision);
     let (time, clock) = observation.begun;
-    // What was sent after an observation began, and all above it, nobody can have known before: for nearly every read that is
-    // everything it lacks.
+    // No client can have known before the observation what was sent after it began, or anything above that. For nearly every
+    // read this covers everything that the read lacks.
     let after = order.heads.after(history, &order.clocks, observation.resource, clock, time);
     let first = if next.is_some() { lacks } else { lacks.next() };
     if after.is_some_and(|(after, _)| after <= first) {
@@ -126,7 +127,7 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
     }
     let of_session = order.frontiers.of_session(history, order, observation.incarnation);
     for (resource, frontier) in of_session {
-        // An effect has a higher revision than its cause, where both come from one counter.
+        // An effect has a higher revision than its cause if both come from one counter.
         let shared = history.share_counter(resource, observation.resource);
         let above = if shared { lacks } else { Revision::NONE };
         for sight in frontier.objects.above(&order.clocks, clock, time, above).take(SIGHTS) {
@@ -151,7 +152,7 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
     None
 }
 
-/// What an observation lacks that the writer of something knew when it sent it.
+/// A change that an observation lacks and that a writer knew when it sent its write.
 fn cause(
     evidence: &Evidence<'_>,
     observation: &ObservedEffect,
@@ -179,7 +180,7 @@ fn cause(
     let written = highest(&known.commits, &known.commits_of).and_then(version).map(|v| (v, Link::Written));
     let seen = highest(&known.objects, &known.keys)
         .and_then(|sight| Some((version(sight)?, Link::Seen(record(sight.evidence)))));
-    // What it saw may be what it wrote: then it did not have to see it.
+    // A version that the writer wrote itself does not need an observation.
     match (written, seen) {
         (Some(written), Some(seen)) if written.0.revision >= seen.0.revision => Some(written),
         (written, seen) => seen.or(written),
@@ -194,7 +195,7 @@ fn record(showing: EvidenceRef) -> Record {
 }
 
 impl Effect {
-    /// The cycle that it is, a fact for each step; `None` where time does not prove all of its steps.
+    /// The cycle, with a fact for each step; `None` if times do not prove all of its steps.
     pub fn facts(&self, evidence: &Evidence<'_>) -> Option<Vec<Fact>> {
         let history = evidence.history;
         let mut units = Units::default();

@@ -10,7 +10,7 @@ use crate::order::{EvidenceRef, Frontier, held, is_deliberate, remembers};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "read-your-writes",
-    title: "no observation, and no write's base, excludes an own completed write",
+    title: "no observation of a process excludes a write that the same process had completed before",
     group: Group::Sessions,
     promise: BrokenBy::Nobody,
     needs: "a completed write and a later read of the same resource by one process",
@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// How many own commits above an answer are looked at before the rule gives up on it.
+/// The most own commits above an answer that are examined for one answer.
 const COMMITS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -28,7 +28,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !remembers(history, o.incarnation) {
             continue;
         }
-        // Of a version after which none was there, no own write can be missing.
+        // No version follows the observed one, so no own write can be missing from it.
         if order.frontiers.is_current(id) && (o.verb == Verb::Update || !order.frontiers.have_removals()) {
             let counts = match o.verb {
                 Verb::Get => o.is_answered() && !is_deliberate(&order.chains, id, &o),
@@ -113,7 +113,8 @@ impl Observer<'_> {
         format!("{} showed an older state", self.evidence.history.request_name(self.o))
     }
 
-    /// An object that an own request had removed is shown alive. Its uid tells it from a later object of the name.
+    /// Reports an object that an own request had removed and that is shown alive. The uid distinguishes it from a later
+    /// object.
     fn removed(&self, key: KeyId, uid: Symbol, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let Some(removals) = self.frontier.removals.get(&key).filter(|_| uid.is_some()) else { return false };
@@ -122,7 +123,7 @@ impl Observer<'_> {
             removal.uid == uid && order.clocks.before((removal_op.ret, removal_op.clock), (o.invoke, o.clock))
         });
         let Some(own) = own else { return false };
-        // Where T knows the removal's revision, say it.
+        // The finding names the removal's revision if the revision order has it.
         let known = order
             .timeline
             .versions(key)
@@ -143,19 +144,19 @@ impl Observer<'_> {
         }
     }
 
-    /// The name of an object that the process itself had written, and that was there all the time since.
+    /// Judges a 404 for an object that the process had written and that existed from then on.
     fn absent(&self, ruling: &mut Ruling<'_>) {
         let (evidence, order, o) = (self.evidence, self.evidence.order, self.o);
         let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
         let Some(commit) = own.filter(|commit| absence::was_borne(evidence, o.key, commit.revision)) else { return };
         ruling.checked(o.incarnation);
         if let Some(facts) = absence::refuted(evidence, self.id, o, commit.revision) {
-            let saw = "then was told that there is none".to_owned();
+            let saw = "then received 404 for it".to_owned();
             self.state(commit.evidence, commit.revision, o.key, saw, facts, ruling);
         }
     }
 
-    /// What the request did after the write, in words.
+    /// The act of the request after the write, in words.
     fn saw(&self, revision: Revision) -> String {
         match self.o.verb {
             Verb::Update => format!("based a write of it on version {revision}"),
@@ -204,7 +205,7 @@ impl Observer<'_> {
         let consequence = if refused {
             "the server refused the write; a controller that does not retry on a fresh read stays wrong"
         } else {
-            "it acts as if its own write had not happened: it repeats it, or undoes it"
+            "it acts as if its own write had not happened, and repeats or undoes it"
         };
         ruling.found(Draft {
             kind,
@@ -214,8 +215,12 @@ impl Observer<'_> {
             cause: format!("{}|{:?}", history.resource_name(history.resource_of(key)), o.verb),
             summary: format!("{client} {what} {object}{at}, and {saw}"),
             facts,
-            reason: format!("A process sees what it wrote itself (read your writes): the write was answered before the later request was sent.{unproved}"),
-            refuted_by: "evidence that the write did not commit, or that the two requests are of different processes".to_owned(),
+            reason: format!(
+                "No observation of a process excludes a write that it had completed before (read your \
+                            writes). The write was answered before the later request was sent.{unproved}"
+            ),
+            refuted_by: "evidence that the write did not commit, or that the two requests are of different processes"
+                .to_owned(),
             consequence: consequence.to_owned(),
         });
     }

@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             fallen.push((o.key, o.answered, id, seen.evidence, seen.revision));
         }
     }
-    // They are told by key and revision.
+    // Findings follow the order of key and revision.
     fallen.sort_unstable();
     for (key, revision, id, showing, seen) in fallen {
         let o = history.operation(id);
@@ -71,11 +71,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 evidence.showing(showing, seen, format!("it had read revision {seen}")),
                 evidence.operation(id, revision, format!("{request} {outcome} {}", revision)),
             ],
-            reason: "What it read was committed before the write was sent, so the write's revision must be higher."
+            reason: "The revision that it read was committed before the write was sent, so the write's revision must \
+                    be higher."
                 .to_owned(),
-            refuted_by: "evidence that the read and the write went to different etcds (--domain)".to_owned(),
+            refuted_by: "evidence that the read and the write went to different etcd clusters (--domain)".to_owned(),
             consequence:
-                "the store went back below what clients had read: their caches and their writes no longer agree"
+                "the store went back below what clients had read, so their caches no longer agree with their writes"
                     .to_owned(),
         });
     }

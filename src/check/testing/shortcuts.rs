@@ -1,4 +1,4 @@
-//! What rules skip because all is steady is what they would have found nothing in.
+//! Tests that the shortcuts for steady histories change no judgement.
 
 use crate::check::{Judgement, Options, judge};
 use crate::history::History;
@@ -6,7 +6,7 @@ use crate::history::sketch::sketch;
 use crate::order::{Order, OrderOptions};
 use std::path::Path;
 
-/// What a history is judged with and without shortcuts, where it has some.
+/// The judgements with and without shortcuts; `None` if the history has none.
 fn both(history: &History) -> Option<[Judgement; 2]> {
     let mut order = Order::derive(history, &OrderOptions::default());
     if !order.frontiers.are_steady() {
@@ -53,7 +53,7 @@ fn histories_with_any_answers_are_judged_the_same_without_them() {
         for _ in 0..2 + roll(8) {
             let (client, key) = (["a", "b", "c"][roll(3) as usize], ["p", "q", "configmaps/r"][roll(3) as usize]);
             let object = |revision: u64| format!("{key}:{}1@{revision}", &key[key.len() - 1..]);
-            // Mostly the present revision, else one that was, or is still to come.
+            // Mostly the current revision, else an earlier or a later one.
             let mut some = |now: u64| if roll(3) > 0 { now } else { (now + 1).saturating_sub(roll(6)).max(1) };
             let (seen, wrote) = (some(now), some(now + 1));
             let request = match roll(6) {

@@ -1,4 +1,4 @@
-//! Small histories for the tests of rules, spelled as capture lines.
+//! Small histories for the tests of rules, written as capture lines.
 
 use crate::check::testing::trial::reading;
 use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, Ruling};
@@ -9,7 +9,7 @@ use crate::order::{Order, OrderOptions};
 /// An object of a list: name, uid, version.
 pub type Shown<'a> = (&'a str, &'a str, u64);
 
-/// A history in the making. Every line comes a millisecond after the one before.
+/// A history under construction. Each line is one millisecond after the one before.
 pub struct Specimen {
     lines: Vec<String>,
     files: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub struct Specimen {
 }
 
 impl Specimen {
-    /// With a first client "reader" on server "a" and one clock.
+    /// A history with a first client "reader" on server "a" and one clock.
     pub fn new() -> Specimen {
         let mut specimen =
             Specimen { lines: Vec::new(), files: Vec::new(), at: 1_700_000_000_000_000_000, id: 0, cut: 0 };
@@ -27,7 +27,7 @@ impl Specimen {
         specimen
     }
 
-    /// What follows is of this client, server and clock.
+    /// Later lines belong to this client, server and clock.
     pub fn client(&mut self, name: &str, server: &str, clock: &str) -> &mut Specimen {
         self.line(format!(
             r#"{{"kind":"capture","version":1,"client":"{name}","incarnation":"{name}-1","server":"{server}","clock":"{clock}"}}"#
@@ -35,13 +35,13 @@ impl Specimen {
         self
     }
 
-    /// A further file as it stands.
+    /// Adds a file verbatim.
     pub fn file(&mut self, name: &str, text: &str) -> &mut Specimen {
         self.files.push((name.to_owned(), text.to_owned()));
         self
     }
 
-    /// A line of one's own.
+    /// Adds a line verbatim.
     pub fn line(&mut self, line: String) {
         self.at += 1_000_000;
         self.lines.push(line);
@@ -99,7 +99,7 @@ impl Specimen {
         self
     }
 
-    /// A pod deleted; the answer is a `Status`, without version.
+    /// A pod deleted. The answer is a `Status` without version.
     pub fn delete(&mut self, name: &str, uid: &str) -> &mut Specimen {
         let id = self.request("DELETE", &format!("/api/v1/namespaces/d/pods/{name}"), "");
         self.response(id, 200, &format!(r#"{{"kind":"Status","status":"Success","details":{{"uid":"{uid}"}}}}"#));
@@ -173,7 +173,7 @@ impl Specimen {
         self
     }
 
-    /// The last line is damaged.
+    /// Cuts the last line, so that it is damaged.
     pub fn cut(&mut self) -> &mut Specimen {
         let line = self.lines.last_mut().expect("a line");
         line.truncate(line.len() / 2);
@@ -192,7 +192,7 @@ impl Specimen {
         history
     }
 
-    /// What a rule finds, and how much it checked.
+    /// The findings of a rule, and its number of checks.
     pub fn ruled(&self, rule: &Rule) -> (Vec<Finding>, u64) {
         let history = self.history();
         let order = Order::derive(&history, &OrderOptions::default());
@@ -207,7 +207,7 @@ impl Specimen {
         (ruling.findings, ruling.checked)
     }
 
-    /// The kinds of what a rule finds, one for each occurrence.
+    /// The kinds of a rule's findings, one per occurrence.
     pub fn kinds(&self, rule: &Rule) -> Vec<Kind> {
         let (findings, _) = self.ruled(rule);
         findings.iter().flat_map(|f| f.occurrences.iter().map(|_| f.kind)).collect()
@@ -218,7 +218,7 @@ impl Specimen {
         self.kinds(rule).contains(&Kind::Violation)
     }
 
-    /// Whether a rule met an obligation and found nothing.
+    /// Whether a rule checked something and found nothing.
     pub fn keeps(&self, rule: &Rule) -> bool {
         let (findings, checked) = self.ruled(rule);
         if !findings.is_empty() {

@@ -1,4 +1,4 @@
-//! One rule over a drawn history, for tests.
+//! Runs one rule over a sketch, for tests.
 
 use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, Ruling};
 use crate::history::sketch::evidence;
@@ -8,7 +8,7 @@ use crate::model::declaration::{Declarations, Mistake};
 use crate::order::{Order, OrderOptions};
 use std::sync::Arc;
 
-/// What a rule came to.
+/// The result of a rule.
 pub struct Trial {
     /// Its findings.
     pub findings: Vec<Finding>,
@@ -16,7 +16,7 @@ pub struct Trial {
     pub checked: u64,
     /// Obligations left open.
     pub undecided: u64,
-    /// Why the rule as a whole is open.
+    /// The reason why the rule as a whole is open.
     pub open: Option<String>,
 }
 
@@ -27,22 +27,22 @@ impl Trial {
     }
 }
 
-/// Runs a rule over a sketch, read as the evidence that the sketch stands for.
+/// Runs a rule over a sketch.
 pub fn trial(rule: &Rule, sketch: &str) -> Trial {
     judged(rule, &drawn(sketch))
 }
 
-/// The same, with what the user said.
+/// Runs a rule over a sketch, with options.
 pub fn told(rule: &Rule, sketch: &str, options: Options) -> Trial {
     judged_with(rule, &drawn(sketch), &options)
 }
 
-/// The kinds of what a rule finds in a sketch.
+/// The kinds of a rule's findings in a sketch.
 pub fn kinds(rule: &Rule, sketch: &str) -> Vec<Kind> {
     trial(rule, sketch).kinds()
 }
 
-/// Whether a rule met something to check in a sketch and found nothing wrong.
+/// Whether a rule checked something in a sketch and found nothing.
 pub fn holds(rule: &Rule, sketch: &str) -> bool {
     let trial = trial(rule, sketch);
     if !trial.findings.is_empty() {
@@ -52,7 +52,7 @@ pub fn holds(rule: &Rule, sketch: &str) -> bool {
     trial.findings.is_empty() && trial.checked > 0
 }
 
-/// The same with a rules file beside the packs.
+/// Runs a rule over a sketch with a rules file in addition to the packs.
 pub fn ruled(rule: &Rule, rules: &str, sketch: &str) -> Trial {
     let declarations = declared(rules);
     let history = drawn_for(sketch, &declarations);
@@ -71,7 +71,7 @@ pub fn drawn(sketch: &str) -> History {
     drawn_for(sketch, Declarations::shipped())
 }
 
-/// Reads a sketch of which the captures keep no audit ids.
+/// Reads a sketch and removes the audit ids from its captures.
 pub fn unlinked(sketch: &str) -> History {
     let made = evidence(sketch).unwrap_or_else(|error| panic!("{error}"));
     let sources: Vec<_> = made.sources.iter().filter_map(|s| SourceRule::parse(s).ok()).collect();
@@ -96,12 +96,12 @@ pub fn drawn_for(sketch: &str, declarations: &Declarations) -> History {
     read_for(files, &sources, declarations)
 }
 
-/// Reads with the fields that the packs declare.
+/// Read options with the fields of the packs.
 pub fn reading() -> ReadOptions {
     ReadOptions { fields: Declarations::shipped().fields(), ..ReadOptions::default() }
 }
 
-/// Reads files as they stand.
+/// Reads files verbatim.
 pub fn read<'f>(files: impl Iterator<Item = (&'f str, &'f str)>, sources: &[SourceRule]) -> History {
     read_for(files, sources, Declarations::shipped())
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "bad-initial-state",
-    title: "the initial events of a watch are the state of the bookmark that ends them",
+    title: "the initial events of a watch are the state of the bookmark `initial-events-end` that ends them",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "a watch whose initial events end with a bookmark",
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let state = snapshot(evidence, &course, revision);
         phantom(evidence, ruling, &course, &state);
         for mut flaw in examiner.flaws(&state) {
-            // The state is said when the marker comes, and by its line.
+            // The marker completes the state, so a fact about the whole state cites the marker's line.
             let whole = |fact: &&mut Fact| {
                 (fact.operation, fact.position, fact.revision) == (course.watch, course.operation.position, revision)
             };
@@ -50,15 +50,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     let Some(examiner) = examiner else { return };
+    ruling.undecided_many("missing objects of unknown labels, in initial states with a selector", examiner.unselected);
     ruling.undecided_many(
-        "nothing shows the labels of an object that a selected initial state lacks",
-        examiner.unselected,
+        "initial states that were not searched for missing objects, because the limit of one run was reached",
+        examiner.skipped,
     );
-    ruling.undecided_many("more objects are missing than were looked through", examiner.skipped);
-    ruling.undecided_many("more is wrong with an initial state than is named", examiner.cut);
+    ruling.undecided_many("initial states with more errors than are reported", examiner.cut);
 }
 
-/// The state that the initial events leave.
+/// The state after the initial events. Its absence is open where an event's effect is unknown.
 fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) -> Snapshot {
     let history = evidence.history;
     let mut absence = Absence::Whole;
@@ -68,7 +68,7 @@ fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) ->
         let d = &history.deliveries[index];
         let misdated = evidence.order.timeline.is_misdated(index);
         if misdated || d.kind == DeliveryKind::Unidentified {
-            // What it did to the state is not known.
+            // The event's effect on the state is unknown.
             absence = Absence::Open;
         }
         if !d.key.is_some() {
@@ -83,7 +83,7 @@ fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) ->
         } else if let (DeliveryKind::Modified, Some(&at)) = (d.kind, of_key.last()) {
             items[at] = shown;
         } else {
-            // ADDED twice is what a state cannot do: both stay.
+            // ADDED twice for one key is an error of the state, so both items stay.
             of_key.push(items.len());
             items.push(shown);
         }
@@ -124,7 +124,8 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
     }
 }
 
-/// Objects of the most recent state whose removal was answered before the watch was sent, at a revision that nobody knows.
+/// Reports objects in a most recent state although their removal, at an unknown revision, was answered before the watch was
+/// sent.
 fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, state: &Snapshot) {
     let o = course.operation;
     let (promised, row) = promise(evidence.history, &o, Some(course.stream));
@@ -133,7 +134,7 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
     }
     for item in &state.items {
         let Some(removal) = removals::answered_before(evidence, item.key, item.uid, &o) else { continue };
-        // A removal at or below the marker makes the state itself wrong. That finding is stated already.
+        // A removal at or below the marker makes the state itself wrong, which the examiner reports.
         if removals::through(evidence, item.key, item.uid, state.revision).is_some() {
             continue;
         }
@@ -189,9 +190,10 @@ fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cou
             format!("received {}, and no end of the initial events before it", evidence.delivery_words(index)),
         ),
     ];
-    let reason = "Initial events end with a bookmark that says so, before the stream goes on (KEP-3157).".to_owned();
+    let reason =
+        "Initial events end with the bookmark initial-events-end, before any other bookmark (KEP-3157).".to_owned();
     let mut draft =
-        draft(evidence, course, KeyId::NONE, "never ended, and the stream went on".to_owned(), facts, reason);
+        draft(evidence, course, KeyId::NONE, "had no end, although the stream continued".to_owned(), facts, reason);
     draft.kind = kind;
     if kind == Kind::Suspect {
         draft.reason += " Not proved: releases before 1.30 may deliver changes before that bookmark.";
@@ -233,7 +235,7 @@ fn draft(
         ),
         facts,
         reason,
-        refuted_by: "a record of the stream that holds other events in its initial part".to_owned(),
+        refuted_by: "a record of the stream with other events in its initial part".to_owned(),
         consequence: "a cache that starts from these events stays wrong: the stream after them never repairs it"
             .to_owned(),
     }

@@ -7,7 +7,7 @@ use crate::order::Change;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "delete-version",
-    title: "DELETED carries the revision of the deletion",
+    title: "a DELETED event carries the revision of the deletion",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "DELETED events",
@@ -76,11 +76,12 @@ fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, i
         ),
         facts,
         reason: format!(
-            "A DELETED event carries the revision of the deletion, and no deletion has the revision {} of a version that lived.",
+            "A DELETED event carries the revision of the deletion, but {} is the revision of a version of the living \
+            object.",
             d.revision
         ),
         refuted_by: "evidence that this revision was not a version of this object".to_owned(),
-        consequence: "a client that resumes from the event's version replays everything since, as if it happened again".to_owned(),
+        consequence: "a client that resumes from the event's version receives all later changes again".to_owned(),
     });
 }
 
@@ -102,13 +103,19 @@ fn answer(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
         ),
         facts: vec![
             evidence.version(&put, format!("{name} was alive at revision {}", o.answered)),
-            evidence.operation(id, o.answered, format!("DELETE {name} was answered with that same revision {}", o.answered)),
+            evidence.operation(
+                id,
+                o.answered,
+                format!("DELETE {name} was answered with that same revision {}", o.answered),
+            ),
         ],
-        reason: "From 1.26 on the answer to a DELETE carries the revision of the deletion (kubernetes#113369). Not proved: when \
-                 two deletes race, the answer is the best approximation."
+        reason: "From 1.26 on the answer to a DELETE carries the revision of the deletion (kubernetes#113369). Not \
+                proved: when two deletes race, the answer may carry an earlier version."
             .to_owned(),
         refuted_by: "another delete of the object at the same time".to_owned(),
-        consequence: "a client that takes the version for the deletion's orders it before what happened in between".to_owned(),
+        consequence: "a client that takes this version for the deletion's orders the deletion before later \
+                     changes"
+            .to_owned(),
     });
 }
 

@@ -11,7 +11,7 @@ use crate::order::EvidenceRef;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "false-progress",
-    title: "a bookmark claims no more and no less than was delivered",
+    title: "a bookmark at revision B says that the stream has delivered every change through B",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "a watch with bookmarks",
@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for course in Course::all(evidence) {
-        // The highest change and the highest bookmark so far. A marker is the first bookmark.
+        // The highest change and the highest bookmark so far. The marker is the first bookmark.
         let mut change: Option<(usize, Revision)> = None;
         let mut disproved = Vec::new();
         let mut progress = course.marker.map(|at| (at, evidence.history.deliveries[at].revision));
@@ -83,14 +83,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// What a delivery contradicts.
+/// The evidence that a bookmark contradicts.
 #[derive(Clone, Copy)]
 enum Against {
     Zero,
     Start,
     Change(usize),
     Bookmark(usize),
-    /// It was sent so many nanoseconds after.
+    /// A write that was sent this many nanoseconds after the bookmark.
     Write(OperationId, i64),
 }
 
@@ -105,7 +105,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
         Against::Zero => (
             vec![asked(), evidence.delivery(index, course.watch, "received a bookmark without revision")],
             format!("{observer} received a bookmark without revision"),
-            "A bookmark names the revision that the stream has reached (KEP-956); zero is no revision.".to_owned(),
+            "A bookmark names the revision that the stream has reached (KEP-956), and zero is no revision.".to_owned(),
         ),
         Against::Start => (
             vec![asked(), received(index)],
@@ -121,7 +121,8 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
         Against::Bookmark(at) => (
             vec![received(at), received(index)],
             format!("{observer} received {words} after {}", evidence.delivery_words(at)),
-            "A bookmark says that every change through its revision was delivered: none can follow, and no bookmark falls."
+            "A bookmark says that every change through its revision was delivered: none can follow, and no later \
+            bookmark is lower."
                 .to_owned(),
         ),
         Against::Write(id, _) => {
@@ -133,9 +134,10 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
                     evidence.request(id, o.answered, format!("{asked} was sent")),
                     evidence.operation(id, o.answered, format!("it was answered as committed at revision {}", o.answered)),
                 ],
-                format!("{observer} received {words} before a change at revision {} was sent that belongs into the stream", o.answered),
-                "A bookmark says that every change through its revision was delivered: none can follow. Nothing else shows that the \
-                 store had come so far."
+                format!("{observer} received {words} before a client sent a change of the watch's scope that \
+                        committed at revision {}", o.answered),
+                "A bookmark says that every change through its revision was delivered: none can follow. Nothing else \
+                shows that the store had reached that revision."
                     .to_owned(),
             )
         }
@@ -156,12 +158,11 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
         reason: open.map_or(reason.clone(), |open| format!("{reason} {open}")),
         refuted_by: match against {
             Against::Write(..) => {
-                "evidence that the store had come so far, and went back (`revision-rewind`)".to_owned()
+                "evidence that the store had reached that revision and went back (`revision-rewind`)".to_owned()
             }
             _ => "a record that shows two streams here".to_owned(),
         },
-        consequence: "a client that reconnects from such a bookmark misses changes, or goes through them again"
-            .to_owned(),
+        consequence: "a client that reconnects from such a bookmark misses changes, or receives them again".to_owned(),
     };
     ruling.found(course.settle(draft));
 }
@@ -230,7 +231,7 @@ mod tests {
             assert!(others.iter().all(|rule| kinds(rule, &text(bookmark)).is_empty()), "{bookmark}");
         }
         assert!(holds(&RULE, &text(10)));
-        // Where somebody else was shown as much, it is the store that went back.
+        // If another client was shown the same revision, the store went back.
         let rewound = text(13).replace("\nr@A", "\ns@A  LIST => 13 {a:u1@10 b:u2@8}\nr@A");
         assert_eq!(kinds(&RULE, &rewound), []);
         assert!(kinds(others[1], &rewound).contains(&Kind::Violation));

@@ -1,4 +1,4 @@
-//! Rules about what servers deliver on watches.
+//! Rules about the events that servers deliver on watches.
 
 pub(in crate::check) mod bad_initial_state;
 pub(in crate::check) mod delete_version;

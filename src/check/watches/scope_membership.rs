@@ -1,8 +1,8 @@
-//! What a scope held when a stream of it began: the list, or the streams before it, from which it goes on.
-//!
-//! What a scope holds at a revision is a fact of T, whoever asked. A list of the scope at revision L, or the initial events up to a
-//! marker at L, say it for every key; streams of the scope tell every change after that, as far as they came. So a stream that begins
-//! inside of what they tell goes on from a known state, and its first event of a key has to fit that state.
+//! Input: all streams, and whole lists of their scopes. Output: per stream and key, whether the key was in the scope when the
+//! stream began. Membership at a revision is a fact of the revision order and does not depend on the client. A list at L, or
+//! initial events with a marker at L, give it for every key; streams of the scope give every later change through the revision
+//! that they reached. A stream that starts inside this known range continues from a known state, so its first event of a key
+//! must fit that state. Trap: an event at an unknown place in the order leaves its key open for the whole scope.
 
 use crate::check::facts::state_check::{Absence, Shown, page};
 use crate::check::watches::stream_view::Course;
@@ -10,7 +10,7 @@ use crate::check::{Evidence, Fact};
 use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What shows that a key was, or was not, in a scope.
+/// Evidence that a key was, or was not, in a scope.
 #[derive(Clone, Copy, Debug)]
 pub enum By {
     /// An event of a watch.
@@ -19,12 +19,12 @@ pub enum By {
     Item(OperationId, Revision),
     /// A whole list, or initial part, that lacked the key.
     Lack(OperationId, Option<usize>),
-    /// The stream brings its own state, and had not shown the key.
+    /// The stream brings its own state and has not shown the key.
     Unsaid(OperationId),
 }
 
 impl By {
-    /// Cites it.
+    /// The evidence as a fact of a certificate.
     pub fn fact(self, evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Fact {
         let name = evidence.history.key_name(key);
         match self {
@@ -48,45 +48,45 @@ impl By {
                 evidence.request(
                     watch,
                     Revision::NONE,
-                    format!("asked for the state and all changes after it: {asked}"),
+                    format!("asked for the state and every change after it: {asked}"),
                 )
             }
         }
     }
 
-    /// It in words, after "received this after".
+    /// The evidence in words that follow "received this after".
     pub fn words(self, evidence: &Evidence<'_>, key: KeyId) -> String {
         let name = evidence.history.key_name(key);
         match self {
             By::Event(index, _) => evidence.delivery_words(index),
-            By::Item(..) => format!("a list from which the watch goes on had shown {name}"),
-            By::Lack(_, None) => format!("a list from which the watch goes on had not shown {name}"),
+            By::Item(..) => format!("a list from which the watch continues had shown {name}"),
+            By::Lack(_, None) => format!("a list from which the watch continues had not shown {name}"),
             By::Lack(_, Some(_)) => format!("an initial part without {name}"),
             By::Unsaid(_) => format!("no event that adds {name}"),
         }
     }
 }
 
-/// Whether a key was in a scope.
+/// Whether a key was in a scope, with the evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Said {
-    /// What shows it.
+    /// The evidence.
     pub by: By,
-    /// The uid of the object that was in it, or that left it.
+    /// The uid of the object that was in the scope, or that left it.
     pub uid: Symbol,
-    /// Whether it was in it.
+    /// Whether the object was in the scope.
     pub member: bool,
 }
 
-/// A state of a scope that is known for every key.
+/// A state of a scope that covers every key.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     List(OperationId),
     Marker(OperationId, usize),
 }
 
-/// From where a stream goes on: every change of the scope after a revision is told by streams before it, and the state at it is known
-/// where there is a base.
+/// The known past of a stream: streams before it delivered every change of the scope after `from`. With a base, the state at
+/// `from` is known too.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     from: Revision,
@@ -96,21 +96,21 @@ struct Origin {
 /// The event of a key at a revision: the delivery, its watch, its uid, and whether the object was in the scope after it.
 type Heard = (Revision, usize, OperationId, Symbol, bool);
 
-/// What every stream goes on from.
+/// The known past of every stream.
 #[derive(Debug)]
 pub struct Membership<'h> {
     evidence: Evidence<'h>,
     origins: FxHashMap<OperationId, Origin>,
-    /// What streams of scopes that have several told, by revision.
+    /// Events of scopes with several streams, by revision.
     heard: FxHashMap<(ScopeId, KeyId), Vec<Heard>>,
-    /// Keys of which a stream said something of no known place in the order.
+    /// Keys with an event at an unknown place in the revision order.
     open: FxHashSet<(ScopeId, KeyId)>,
-    /// The items of the list that was asked for last.
+    /// Items of the list that was used last, by key.
     listed: Option<(OperationId, FxHashMap<KeyId, u32>)>,
 }
 
 impl<'h> Membership<'h> {
-    /// Of all streams.
+    /// Builds it from all streams.
     pub fn of(evidence: &Evidence<'h>) -> Membership<'h> {
         let mut of_scope: FxHashMap<ScopeId, Vec<(Revision, Course<'h>)>> = FxHashMap::default();
         for course in Course::all(evidence) {
@@ -140,7 +140,7 @@ impl<'h> Membership<'h> {
             if known.is_none() {
                 origin = Origin { from: *begin, base: None };
             }
-            // The latest list of what is told: nothing before it matters.
+            // The latest list inside the known range: no earlier evidence matters.
             let last = lists.partition_point(|list| list.0 <= *begin).checked_sub(1).map(|at| lists[at]);
             if let Some((revision, list)) = last.filter(|last| last.0 >= origin.from) {
                 origin = Origin { from: revision, base: Some(Base::List(list)) };
@@ -155,7 +155,7 @@ impl<'h> Membership<'h> {
         }
     }
 
-    /// Takes up what a stream told, and says how far it came.
+    /// Records the events of a stream. Returns the highest revision that it reached before an error.
     fn hear(&mut self, course: &Course<'h>, keep: bool, begin: Revision) -> Revision {
         let (evidence, scope) = (self.evidence, course.operation.scope);
         let mut reached = begin;
@@ -182,11 +182,11 @@ impl<'h> Membership<'h> {
         reached
     }
 
-    /// Whether a key was in the scope of a stream when the stream began; `None` where nothing tells.
+    /// Whether a key was in the scope of a stream when the stream began; `None` without evidence.
     pub fn at_start(&mut self, course: &Course<'h>, key: KeyId) -> Option<Said> {
         let scope = course.operation.scope;
         let Some(start) = course.start else {
-            // A watch that brings its own state adds what is there before anything else.
+            // A watch that brings its own state sends ADDED for every object of it before other events.
             let own = matches!(course.operation.asked, Asked::Any | Asked::Unset | Asked::From)
                 && !course.operation.marks.has(Marks::NO_INITIAL_EVENTS)
                 && !course.is_saved();
@@ -231,7 +231,7 @@ impl<'h> Membership<'h> {
     }
 }
 
-/// The lists of scopes with streams that show a whole state, by revision.
+/// The lists that show a whole state, per scope with streams, by revision.
 fn whole_lists<T>(
     evidence: &Evidence<'_>,
     wanted: &FxHashMap<ScopeId, T>,

@@ -1,12 +1,13 @@
-//! A watch stream as rules look at it: where its initial part ends, and what it delivered after.
+//! A watch stream as rules read it. Input: a recorded stream. Output: its initial part, its live part, and the revision after
+//! which it starts. Trap: errors and DELETED events with an earlier version are in neither [`Course::changes`] nor
+//! [`Course::progress`]; the former say nothing about state, the latter belong to `delete-version`.
 
 use crate::check::{BrokenBy, Draft, Evidence, Kind};
 use crate::history::{Asked, Delivery, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, Stream};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A stream taken apart. Errors, and DELETED events that carry an earlier version of their object, are left out of
-/// [`Course::events`]: the former say nothing about state, the latter are `delete-version`'s.
+/// A stream, divided into its initial part and its live part.
 #[derive(Clone, Debug)]
 pub struct Course<'h> {
     evidence: Evidence<'h>,
@@ -14,28 +15,28 @@ pub struct Course<'h> {
     pub stream: &'h Stream,
     /// Its watch.
     pub watch: OperationId,
-    /// The watch's row.
+    /// The operation of `watch`.
     pub operation: Operation,
-    /// The revision that it asked to start after; none where it brings its own initial state.
+    /// The revision after which the request asked the stream to start; none if the stream brings its own initial state.
     pub start: Option<Revision>,
-    /// The delivery that ends the initial events, where one does.
+    /// The delivery that ends the initial events, if one does.
     pub marker: Option<usize>,
-    /// Where no marker ends the initial events: the lowest revision of a write that was certainly sent after the first delivery, and
-    /// that write. The state with which the stream began lies below it.
+    /// If no marker ends the initial events: the lowest revision of a write that was certainly sent after the first delivery,
+    /// and that write. The stream's own state lies below it.
     pub began_below: Option<(Revision, OperationId)>,
-    /// Synthetic events, the marker included.
+    /// Synthetic events, with the marker.
     pub initial: Range<usize>,
-    /// What came after them.
+    /// Deliveries after the initial part.
     pub live: Range<usize>,
 }
 
 impl<'h> Course<'h> {
-    /// Takes a stream apart.
+    /// Divides a stream.
     ///
-    /// A bookmark `initial-events-end` ends the initial part. Without one, a watch that brings its own state is in its initial
-    /// part up to the first event that is not ADDED, which is what client-go trusts too (`tools/cache/reflector.go`), or that is of a
-    /// write which was sent after the first delivery; the same holds for saved streams, whose request nobody recorded. A watch from
-    /// N has none.
+    /// A bookmark `initial-events-end` ends the initial part. Without one, the initial part of a watch that brings its own
+    /// state ends at the first event that is not ADDED; client-go relies on this too (`tools/cache/reflector.go`). It also
+    /// ends at the first event of a write that was sent after the first delivery. The same holds for saved streams, because
+    /// their request has no record. A watch from N has no initial part.
     pub fn of(evidence: &Evidence<'h>, stream: &'h Stream) -> Course<'h> {
         let history = evidence.history;
         let operation = history.operation(stream.operation);
@@ -66,7 +67,7 @@ impl<'h> Course<'h> {
         }
     }
 
-    /// All streams that some client recorded.
+    /// All recorded streams with a scope. Shadow streams are left out.
     pub fn all(evidence: &Evidence<'h>) -> impl Iterator<Item = Course<'h>> {
         let evidence = *evidence;
         let streams = evidence.history.streams.iter();
@@ -98,18 +99,19 @@ impl<'h> Course<'h> {
             .filter(move |(index, d)| d.kind != DeliveryKind::Error && !evidence.order.timeline.is_misdated(*index))
     }
 
-    /// Whether nobody knows that this is one stream: a file that someone saved may hold two, one after the other.
+    /// Whether the stream is a saved file without a recorded request. Such a file may hold two streams, one after the other.
     pub fn is_saved(&self) -> bool {
         self.operation.marks.has(Marks::SAVED)
     }
 
-    /// What stands between a contradiction inside this stream and its proof, if something does.
+    /// The doubt that prevents a proof from a contradiction inside this stream, if there is one.
     pub fn doubt(&self) -> Option<&'static str> {
-        self.is_saved()
-            .then_some("nobody recorded the request of this file: it may hold several streams one after the other")
+        self.is_saved().then_some(
+            "the request of this file has no record, so the file may hold several streams one after the other",
+        )
     }
 
-    /// A finding about this stream: a suspect where there is doubt.
+    /// A finding about this stream. A violation becomes a suspect if there is doubt.
     pub fn settle(&self, mut draft: Draft) -> Draft {
         if let Some(doubt) = self.doubt().filter(|_| draft.kind == Kind::Violation) {
             draft.kind = Kind::Suspect;
@@ -118,7 +120,7 @@ impl<'h> Course<'h> {
         draft
     }
 
-    /// A violation by the server of this stream, about a key; the words are left to say.
+    /// A violation by the server of this stream, about a key. The caller fills in the sentences.
     pub fn draft(&self, key: KeyId) -> Draft {
         Draft {
             kind: Kind::Violation,
@@ -134,12 +136,12 @@ impl<'h> Course<'h> {
         }
     }
 
-    /// What findings of one cause have in common: server and resource.
+    /// The cause by which findings fold: server and resource.
     pub fn cause(&self) -> String {
         self.evidence.cause(&self.operation)
     }
 
-    /// The watch in words.
+    /// The watch's request in words.
     pub fn words(&self) -> String {
         self.evidence.history.request_name(&self.operation)
     }

@@ -13,7 +13,7 @@ const GRAIN: i64 = 1_000;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-before-write",
-    title: "no watch delivers a write before it is sent",
+    title: "a watch delivers an event only after a client sent the write that made it",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch and the writes that made them, on one clock",
@@ -55,14 +55,14 @@ fn found(
         return ruling.undecided("the clock of an event and of its write was set back");
     }
     let (asked, words) = (history.request_name(&o), evidence.delivery_words(index));
-    // The answer to a removal names no revision of it.
+    // The answer to a removal does not name the removal's revision.
     let revision = if is_own { d.revision } else { o.answered };
     let (made, reason) = match is_own {
-        true => ("that made it".to_owned(), "A write is there for nobody before it is sent"),
+        true => ("that made it".to_owned(), "No watch can deliver a write before a client sends it"),
         false => (
             format!("of revision {revision}"),
-            "Revisions count commits, so what a write commits lies above all that watches showed before it was sent; nothing else shows \
-             that the store had come so far",
+            "Revisions count commits, so a write commits above every revision that watches showed before it was sent. \
+            Nothing else shows that the store had reached that revision",
         ),
     };
     let facts = vec![
@@ -84,10 +84,10 @@ fn found(
         kind: if step.is_some() { Kind::Suspect } else { Kind::Violation },
         refuted_by: match is_own {
             true => "evidence that the clock was set back in between, or that another request made that version",
-            false => "evidence that the clock was set back in between, or that the store had come so far and went back",
+            false => "evidence that the clock was set back in between, or that the store reached it and went back",
         }
         .to_owned(),
-        consequence: "whoever acts on the event acts on a state that was not there".to_owned(),
+        consequence: "a client that acts on the event acts on a state that did not exist".to_owned(),
         ..course.draft(d.key)
     };
     ruling.found(course.settle(draft));
@@ -122,7 +122,7 @@ mod tests {
         let slow =
             "c@A  |-CREATE a => a:u1@10------------------------------|\nw@A  |-WATCH from 9         +a:u1@10 ..\n";
         assert!(holds(&RULE, slow));
-        // A patch without base that found nothing to change was answered with what was there.
+        // A patch without base that changed nothing was answered with the existing version.
         assert_eq!(kinds(&RULE, &EARLY.replace("CREATE a", "PATCH a")), []);
     }
 
@@ -144,7 +144,7 @@ mod tests {
         for rule in [&revision_reuse::RULE, &revision_rewind::RULE, &stale_consistent_read::RULE] {
             assert_eq!(kinds(rule, text), [], "{}", rule.slug);
         }
-        // Somebody else saw the store there: it went back.
+        // Another client saw the store at that revision, so the store went back.
         let rewound = text.replace("\nr@A", "\ns@A  LIST => 14 {z:u9@14 b:u2@8}\nr@A");
         assert_eq!(kinds(&RULE, &rewound), []);
         assert!(kinds(&revision_rewind::RULE, &rewound).contains(&Kind::Violation));

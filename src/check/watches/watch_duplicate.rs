@@ -8,7 +8,7 @@ use crate::history::Revision;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-duplicate",
-    title: "a watch delivers each change once",
+    title: "one watch delivers each change once",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch",
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for course in Course::all(evidence) {
         let mut reached = Revision::NONE;
-        // Only an event that is not above all others can repeat one; then it pays to look all of them up.
+        // Only an event at or below the highest revision can be a repeat. The lookup table is built at the first one.
         let mut first = None;
         let unmarked =
             if course.marker.is_some() { course.live.clone() } else { course.initial.start..course.live.end };

@@ -8,7 +8,7 @@ use crate::history::{AttributesId, DeliveryKind, KeyId, Marks, Operation, ScopeI
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-filter",
-    title: "a watch, a list or a read shows what was asked for only",
+    title: "a watch, a list or a read returns only objects inside the scope that the request names",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch, or the body of an answer, with its request",
@@ -22,7 +22,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let o = course.operation;
         for (index, d) in course.changes(course.initial.start..course.live.end) {
             ruling.checked(o.incarnation);
-            // What left a selection is told with labels of before.
+            // A DELETED event of a selection carries labels from before the object left.
             let attributes = if d.kind == DeliveryKind::Deleted { AttributesId::NONE } else { d.attributes };
             let Some(how) = outside(evidence, o.scope, d.key, attributes) else { continue };
             let event = evidence.delivery_words(index);
@@ -60,7 +60,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// How an object lies outside of a scope, if it does.
+/// The way in which an object lies outside a scope, if it does.
 fn outside(evidence: &Evidence<'_>, scope: ScopeId, key: KeyId, attributes: AttributesId) -> Option<&'static str> {
     let history = evidence.history;
     let (wanted, shown) = (history.scopes[scope.index()], history.keys[key.index()]);
@@ -90,10 +90,11 @@ fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, what: &str, facts: 
         cause: evidence.cause(o),
         summary: format!("{} {what}", evidence.observer_words(o)),
         facts,
-        reason: "An answer holds objects of the namespace and name that the request names, and of those the ones that its selectors select."
+        reason: "An answer holds only objects of the namespace and name that the request names, and only those that \
+                its selectors select."
             .to_owned(),
         refuted_by: "a record of the request that shows another namespace, name or selector".to_owned(),
-        consequence: "the client takes an object that it did not ask for into its set, and acts on it".to_owned(),
+        consequence: "the client treats an object that it did not ask for as its own, and acts on it".to_owned(),
     }
 }
 

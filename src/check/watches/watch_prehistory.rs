@@ -8,7 +8,7 @@ use crate::history::{Asked, Marks, Revision};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-prehistory",
-    title: "a watch delivers nothing at or below the revision that it was asked to start after",
+    title: "a watch from revision N delivers only changes after N",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch with a resourceVersion",
@@ -40,11 +40,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     evidence.delivery(index, course.watch, format!("received {event}")),
                 ],
                 reason: format!(
-                    "A watch from revision {start} starts after it: an event at {} is history that the client already had.",
+                    "A watch from revision {start} starts after it, and an event at {} lies before that start.",
                     d.revision
                 ),
                 refuted_by: "a record of the request that shows another resourceVersion".to_owned(),
-                consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+                consequence: "a client that applies the event goes back to an older state".to_owned(),
                 ..course.draft(d.key)
             };
             ruling.found(course.settle(draft));
@@ -52,7 +52,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// A watch without version and without initial events, which is documented to begin with the most recent state.
+/// A watch without version and without initial events. The API documents that it starts at the most recent state.
 fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_>) {
     let o = course.operation;
     if o.asked != Asked::Unset || !o.marks.has(Marks::NO_INITIAL_EVENTS) || !o.invoke.is_known() {
@@ -82,10 +82,10 @@ fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_
                 evidence.delivery(index, course.watch, format!("received {event}")),
             ],
             reason: "A watch without resourceVersion and without initial events is documented to start at the most recent state. Not proved: \
-                     servers start such a watch from their cache, which may lag."
+                     servers start such a watch from their cache, which may be stale."
                 .to_owned(),
             refuted_by: "a promise of the server's release to start such a watch from its cache".to_owned(),
-            consequence: "a client that applies the event goes back to a state that was replaced".to_owned(),
+            consequence: "a client that applies the event goes back to an older state".to_owned(),
             ..course.draft(d.key)
         };
         ruling.found(draft);

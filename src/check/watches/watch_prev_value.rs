@@ -6,7 +6,7 @@ use crate::check::{BrokenBy, Checks, Group, Rule};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-prev-value",
-    title: "an event that is asked to has the value before it",
+    title: "an event of a watch with previous values carries the value that the key had right before the event",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch that asks for previous values",

@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::reorder),
 };
 
-/// Above it, versions come from stores that are not etcd, and nobody promises that they name one change each.
+/// Larger versions come from stores other than etcd, for which no contract says that a version is one change.
 const ETCD: Revision = Revision::new(1_000_000_000_000_000);
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
@@ -68,7 +68,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     )
                 },
                 refuted_by: "a record that shows two streams here".to_owned(),
-                consequence: "a client that keeps the last event of an object keeps an older state for the present one"
+                consequence: "a client that keeps the last event of an object keeps an older state as the current one"
                     .to_owned(),
             };
             ruling.found(course.settle(draft));

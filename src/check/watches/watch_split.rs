@@ -6,7 +6,7 @@ use crate::check::{BrokenBy, Checks, Group, Rule};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-split",
-    title: "the events of one revision come together",
+    title: "a watch delivers all events of one revision together",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch",

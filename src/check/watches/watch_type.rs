@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-type",
-    title: "ADDED, MODIFIED and DELETED fit what the stream said before, and T",
+    title: "the type of an event fits what the stream showed before, and fits the revision order",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "two events about one object on one watch",
@@ -26,7 +26,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut membership = Membership::of(evidence);
     let mut disagreements = Disagreements::default();
     for course in Course::all(evidence) {
-        // What the stream said last of a key; nothing where that is open.
+        // The stream's last event of a key; `None` if that is open.
         let mut said: FxHashMap<KeyId, Option<Said>> = FxHashMap::default();
         let mut identified = true;
         let mut reached = Revision::NONE;
@@ -35,7 +35,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         for index in course.initial.start..course.live.end {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
-                // It may have been about any object.
+                // The event may be about any object.
                 said.clear();
                 identified = false;
             }
@@ -51,7 +51,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let live = index >= course.live.start;
             if live {
                 if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
-                    // Where it stood in the order is open, so what holds after it is too.
+                    // The event's place in the order is open, so the membership after it is open too.
                     said.insert(d.key, None);
                     continue;
                 }
@@ -66,7 +66,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if live {
                 disagreements.hear(evidence, &course, index);
             }
-            // A state that shows a name twice up to its marker is `bad-initial-state`.
+            // A state that shows a name twice before its marker belongs to `bad-initial-state`.
             if !live && (course.marker.is_some() || before.is_none()) {
                 continue;
             }
@@ -80,7 +80,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 }
                 (DeliveryKind::Added, _) => continue,
                 _ if before.member => continue,
-                // Servers before 1.10 date it by the object's last version: then the object may have been gone when the state was taken.
+                // Servers before 1.10 date the event by the object's last version. The object may have been gone when the
+                // state was taken.
                 (DeliveryKind::Deleted, By::Unsaid(_)) if d.revision < began => continue,
                 (_, By::Event(..)) => "MODIFIED and DELETED are about objects in the scope, and this name had left it.",
                 (_, _) => {
@@ -97,9 +98,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if let Some(start) =
                 course.start.filter(|_| !matches!(before.by, By::Event(_, watch) if watch == course.watch))
             {
-                facts.push(evidence.request(course.watch, start, format!("{} went on from there", course.words())));
+                facts.push(evidence.request(course.watch, start, format!("{} continued from there", course.words())));
             }
-            facts.push(evidence.delivery(index, course.watch, format!("received {event} next about that name")));
+            facts.push(evidence.delivery(
+                index,
+                course.watch,
+                format!("received {event} as the next event of that name"),
+            ));
             let draft = Draft {
                 summary: format!("{} received {event} after {earlier}", evidence.observer_words(&course.operation)),
                 facts,
@@ -114,7 +119,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     disagreements.judge(evidence, ruling);
 }
 
-/// Whether T proves the event's type wrong, which is then stated.
+/// Whether the revision order proves the event's type wrong. States the finding if so.
 fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize) -> bool {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
@@ -127,12 +132,12 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
     let lived = earlier.filter(|v| {
         v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
     });
-    // What a watch without start brings as its own state is ADDED, however old.
+    // A watch without a start sends its own state as ADDED, for old objects too.
     if let Some(earlier) =
         lived.filter(|_| d.kind == DeliveryKind::Added && (course.start.is_some() || course.marker.is_some()))
     {
-        let says = format!("{} was there at revision {} already", history.key_name(d.key), earlier.revision);
-        let was = "the change of an object that was there before";
+        let says = format!("{} existed at revision {} already", history.key_name(d.key), earlier.revision);
+        let was = "the change of an object that existed before";
         contradicted(evidence, ruling, course, index, evidence.version(&earlier, says), was);
         return true;
     }
@@ -167,8 +172,7 @@ fn contradicted(
     let draft = Draft {
         summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
         facts: vec![shown, evidence.delivery(index, course.watch, format!("received {event}"))],
-        reason: "Without selectors an event's type follows the object's life: creations are ADDED and updates MODIFIED, so this type is wrong."
-            .to_owned(),
+        reason: "Without selectors a creation is ADDED and an update is MODIFIED, so this type is wrong.".to_owned(),
         refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
         consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
         ..course.draft(d.key)
@@ -176,10 +180,10 @@ fn contradicted(
     ruling.found(course.settle(draft));
 }
 
-/// One event: its key and revision, the scope where that selects, the delivery and its watch.
+/// One event: key, revision, scope (if it selects), delivery, watch.
 type Event = (KeyId, Revision, Option<ScopeId>, u32, OperationId);
 
-/// Events after the initial parts of all streams: what one stream calls a creation is none on another.
+/// Events after the initial parts of all streams. All streams of one scope must give one type to one change.
 #[derive(Default)]
 struct Disagreements(Vec<Event>);
 
@@ -219,11 +223,12 @@ impl Disagreements {
                     evidence.observer_words(&to)
                 ),
                 facts: facts.into(),
-                reason: "One change either brings an object into a scope or changes one that is in it, whoever is told of it."
+                reason: "One change either brings an object into a scope or changes an object in it, so all streams \
+                        of the scope deliver one type."
                     .to_owned(),
                 refuted_by: "evidence that the two streams are of two stores".to_owned(),
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
-                // Nobody says which of the two is right.
+                // The evidence does not show which of the two types is right.
                 incarnation: if o.incarnation == to.incarnation { o.incarnation } else { IncarnationId::NONE },
                 ..draft
             });
@@ -316,7 +321,7 @@ view   |-WATCH from 20 ~a:u1@23 ..
             (selected, "u1", 20, "ADDED", 1),
             (selected, "u1", 20, "MODIFIED", 0),
             (selected, "u2", 20, "ADDED", 0),
-            // It may have left in between, and another selector says nothing.
+            // It may have left in between, and a stream with another selector shows nothing about that.
             (selected, "u1", 21, "ADDED", 0),
             ("labelSelector=a%3Dc", "u1", 20, "ADDED", 0),
         ] {

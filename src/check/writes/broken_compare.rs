@@ -9,7 +9,7 @@ use crate::order::{Relation, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "broken-compare",
-    title: "a conditioned write commits only while its condition holds",
+    title: "a write with a precondition commits only while its precondition holds",
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "a write with a precondition whose commit is known",
@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Whether the answer shows a version below the one that the write was conditioned on.
+/// Whether the answer shows a version below the one that the write required.
 fn answers_below_base(o: &Operation) -> bool {
     o.answered.is_some()
         && o.answered < o.asked_revision
@@ -72,14 +72,14 @@ fn answers_below_base(o: &Operation) -> bool {
         && !o.marks.has(Marks::LIST_ANSWER)
 }
 
-/// A server that finds nothing to change answers with the base, and what it changes gets a higher version.
+/// Reports an answer below the base. A server that changes nothing answers with the base, and a change gets a higher version.
 fn below_base(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
     let history = evidence.history;
     let o = history.operation(id);
     let (base, key) = (o.asked_revision, history.key_name(o.key));
     let mut draft = Draft {
         summary: format!(
-            "{} of {key} was accepted on the condition of version {base} and answered with version {}, which is older",
+            "{} of {key} required version {base} and was accepted, but its answer shows the older version {}",
             o.verb.name(),
             o.answered
         ),
@@ -90,26 +90,25 @@ fn below_base(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId)
         reason: "A write with a resourceVersion is accepted only while the object is at that version, and no write makes it older."
             .into(),
         refuted_by: "evidence that the answer belongs to another request".into(),
-        consequence: "the writer takes an older object for what it wrote, and its next write undoes others".into(),
+        consequence: "the writer treats an older object as its own write, and its next write undoes other changes".into(),
         ..bare(evidence, &o)
     };
     let group = history.resources[history.resource_of(o.key).index()].group;
     if is_aggregated(history.name(group)) {
         draft.kind = Kind::Suspect;
-        draft.reason =
-            format!("{} Not proved: an extension API server may number versions in another way.", draft.reason);
+        draft.reason = format!("{} Not proved: an extension API server may number versions differently.", draft.reason);
     }
     ruling.found(draft);
 }
 
-/// How many versions above a base are looked at: the next one is nearly always shown first.
+/// The most versions above a base that are examined. The earliest evidence is nearly always of the next one.
 const NEXT: usize = 4;
 
-/// An accepted write of which nobody says where it committed: its condition held at some moment after it was sent, so no later version of
-/// the object was there before.
+/// An accepted write at an unknown revision. Its precondition held at some moment after it was sent, so no later version of
+/// the object may have existed before.
 fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let (timeline, clocks) = (&evidence.order.timeline, &evidence.order.clocks);
-    // What a creation answers with, or a body that was not kept, says nothing of the condition.
+    // The answer to a creation, or a body that was not kept, says nothing about the precondition.
     if o.status == 201 || !o.invoke.is_known() {
         return;
     }
@@ -119,7 +118,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let history = evidence.history;
     let above = (from..).map_while(|at| versions.get(at)).filter(|version| !version.is_undated()).take(NEXT);
     let sent = (o.invoke, o.clock);
-    // By the one who showed it first, or by the answer of its writer.
+    // The time of the earliest evidence of the version, or of its writer's answer.
     let relations: Vec<(Version, bool, Relation)> = above
         .flat_map(|version| {
             let shown = (false, Some(version.dated.moment(history)));
@@ -139,7 +138,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let (base, key) = (o.asked_revision, history.key_name(o.key));
     let draft = Draft {
         summary: format!(
-            "{} of {key} was accepted on the condition of version {base}, although the object was at {} before it was sent",
+            "{} of {key} required version {base} and was accepted, although the object was at {} before it was sent",
             o.verb.name(),
             version.revision
         ),
@@ -151,7 +150,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         reason: "A write with a resourceVersion is accepted only while the object is at that version, and versions of a name never fall."
             .into(),
         refuted_by: "evidence that the later version belongs to another timeline, or to another object".into(),
-        consequence: "what was written in between was overwritten although the writer asked for protection".into(),
+        consequence: "the write replaced a newer change although the writer asked for protection".into(),
         ..bare(evidence, o)
     };
     let offset = match relation {
@@ -167,7 +166,7 @@ fn requires_uid(o: &Operation) -> bool {
         && match o.verb {
             Verb::Delete => true,
             Verb::Update => o.status != 201,
-            // A patch that only names a uid in its body is another matter than one that tests it.
+            // A patch that names a uid in its body does not test it as a precondition does.
             _ => !o.marks.has(Marks::NAMES_UID),
         }
 }
@@ -186,7 +185,8 @@ fn state(
     let key = history.key_name(o.key);
     ruling.found(Draft {
         summary: format!(
-            "{} of {key} committed at revision {revision} on the condition of version {base}, although the object was at {met} by then",
+            "{} of {key} required version {base} and committed at revision {revision}, although the object was at \
+            {met} by then",
             o.verb.name()
         ),
         facts: vec![
@@ -194,9 +194,9 @@ fn state(
             between,
             evidence.operation(id, revision, format!("the server answered that it committed at revision {revision}")),
         ],
-        reason: "a write with a resourceVersion commits only if the object is still at that version".into(),
+        reason: "A write with a resourceVersion commits only while the object is at that version.".into(),
         refuted_by: "evidence that the version in between belongs to another timeline, or to another object".into(),
-        consequence: "the change in between was overwritten although the writer asked for protection".into(),
+        consequence: "the write replaced the change in between although the writer asked for protection".into(),
         ..bare(evidence, &o)
     });
 }
@@ -215,14 +215,14 @@ fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
             o.verb.name()
         ),
         facts: vec![Fact { uid: o.request_uid, ..request }, answer],
-        reason: "a write with a uid precondition commits only on the object with that uid".into(),
+        reason: "A write with a uid precondition commits only on the object with that uid.".into(),
         refuted_by: "evidence that the answer belongs to another request".into(),
-        consequence: "an object was changed or deleted that the writer did not mean".into(),
+        consequence: "the write changed or deleted an object that the writer did not mean".into(),
         ..bare(evidence, &o)
     });
 }
 
-/// A violation about the object of a write; the words are left to say.
+/// A violation about the object of a write. The caller fills in the sentences.
 fn bare(evidence: &Evidence<'_>, o: &Operation) -> Draft {
     let history = evidence.history;
     Draft {
@@ -272,10 +272,10 @@ mod tests {
         assert_eq!(kinds(&RULE, &bare(1105, 1001)), [Kind::Violation]);
         assert!(holds(&RULE, &bare(1001, 1105)));
         assert!(holds(&RULE, &bare(1001, 1001)), "the first may have changed nothing");
-        // At the same time: the lower one may have been the first.
+        // At the same time: the lower one may have been first.
         let both = "recorded audit\nlevel metadata\na@A |-PUT x:u1@1105 => bare-|\nb@A   |-PUT x:u1@1001 => bare-|\n";
         assert!(holds(&RULE, both));
-        // A write that changes nothing looks at the present version all the same.
+        // A write that changes nothing still tests the current version.
         assert_eq!(kinds(&RULE, "b@A GET x => x:u1@25\na@A PUT x:u1@20 => x:u1@20\n"), [Kind::Violation]);
         let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
         assert_eq!(kinds(&RULE, clocks), [Kind::Suspect]);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_witness_takes_nothing_away() {
-        // It has no times: who showed the later version tells when.
+        // The write has no times. The observation of the later version has one.
         let text = |first: u32, second: u32| {
             format!(
                 "recorded audit\nlevel metadata\na@A PUT x:u1@{first} => bare\n--- 1s\nb@A PUT x:u1@{second} => bare\n"
@@ -299,7 +299,7 @@ mod tests {
         }
         let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
         assert_eq!(kinds(&RULE, &seen(clocks)), [Kind::Suspect]);
-        // Nor does an event that came late, where the answer of the write came early.
+        // Nor does an event that came late if the answer of the write came early.
         let late = "a@A PUT x:u1@20 => x:u1@25\nb@A PUT x:u1@20 => bare\nw@A WATCH from 19 ~x:u1@25\n";
         assert_eq!(kinds(&RULE, late), [Kind::Violation]);
     }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "lost-write",
-    title: "an acknowledged write stays until another one replaces it",
+    title: "an acknowledged write stays in every later state until another write replaces it",
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "an acknowledged write, and a later answer about its key",
@@ -48,7 +48,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// By removal of an object at a revision that nobody knows, the first accepted write of that object that was sent after it had been answered.
+/// Per removal at an unknown revision, the first accepted write of the same object that was sent after the removal's answer.
 fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId> {
     let (history, timeline, clocks) = (evidence.history, &evidence.order.timeline, &evidence.order.clocks);
     let mut later = FxHashMap::default();
@@ -79,18 +79,18 @@ fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mu
         key: removal.key,
         cause: evidence.cause(&o),
         summary: format!(
-            "{} of {name} was answered that uid {} is gone, and that object lives on",
+            "{} of {name} was answered as the removal of uid {}, but that object still exists",
             o.verb.name(),
             evidence.short_uid(removal.uid)
         ),
         facts,
-        reason: "A uid is of one life: once an object is removed, no version of it comes after, and no write finds it."
+        reason: "One uid has one life: after an object is removed, it has no later version, and no write finds it."
             .to_owned(),
-        refuted_by:
-            "evidence that the answer belongs to another request, or that the server said only that the removal began"
+        refuted_by: "evidence that the answer belongs to another request, or that the server only began the removal"
+            .to_owned(),
+        consequence:
+            "a client that trusts the answer gives the address, the volume or the name of the object to another one"
                 .to_owned(),
-        consequence: "who was told that it is gone gives away what it had: its address, its volume, its name"
-            .to_owned(),
     });
 }
 

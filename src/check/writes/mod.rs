@@ -1,4 +1,4 @@
-//! Rules about what servers commit.
+//! Rules about the writes that servers commit.
 
 pub(in crate::check) mod broken_compare;
 pub(in crate::check) mod identity_break;

@@ -8,7 +8,7 @@ use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
 use crate::order::{Contradiction, Provenance, Version, Watermark, removes};
 use rustc_hash::FxHashSet;
 
-/// Above this, revisions are hardly etcd's: some stores take times for revisions.
+/// Larger revisions are hardly etcd's: some stores use times as revisions.
 const ETCD_LIMIT: u128 = 1_000_000_000_000_000;
 
 /// The rule.
@@ -46,8 +46,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     crowded_removals(evidence, ruling);
 }
 
-/// Writes that committed at a revision that was complete before they were sent, so that it was another write's. (Below it:
-/// `revision-rewind`.)
+/// Writes that committed at a revision that was complete before they were sent, so it belongs to another write. Writes below
+/// such a revision belong to `revision-rewind`.
 fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
     for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
@@ -59,7 +59,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         let taken = |head: &Watermark| head.revision == revision;
         let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
         let alone = order.heads.against(history, id).filter(taken);
-        // By the times of a clock that was set back.
+        // Only by times of a clock that was set back.
         let stepped = order.clocks.step(o.clock).is_some();
         let bare = || order.heads.before_by_the_clock(history, resource, o.invoke).filter(taken);
         let is_alone = proved.is_none() && alone.is_some();
@@ -83,7 +83,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
     }
 }
 
-/// Removals for which no revision is left: above what was complete before the request, below the life that came after.
+/// Removals without a free revision: above every revision that was complete before the request, and below the next life.
 fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let removing = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
@@ -110,7 +110,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let facts = vec![
             evidence.showing(head.showing, head.revision, shown),
             evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
-            evidence.version(&next, format!("{key} was there again, as another object, at revision {}", next.revision)),
+            evidence.version(&next, format!("{key} existed again, as another object, at revision {}", next.revision)),
         ];
         let summary = format!(
             "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
@@ -123,7 +123,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {
     let history = evidence.history;
-    // One object under two names of its kind, as projects of OpenShift are namespaces.
+    // One object under two names of its kind, as an OpenShift project is a namespace.
     let name = |v: &Version| history.keys[v.key.index()].name;
     if a.uid == b.uid && a.uid.is_some() && name(a) == name(b) {
         return;
@@ -134,15 +134,15 @@ fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &V
     let facts = vec![evidence.version(a, says(a)), evidence.version(b, says(b))];
     let (na, nb) = (history.resource_name(ra), history.resource_name(rb));
     let summary = format!(
-        "revision {} is the version of {} and of {}: one etcd gives a revision to one write only",
+        "revision {} is the version of {} and of {}, but etcd gives one revision to one write",
         a.revision,
         history.key_name(a.key),
         history.key_name(b.key)
     );
     let open = (!one_counter).then(|| {
         format!(
-            "{na} and {nb} may live in different etcd clusters (--etcd-servers-overrides), each with its own revisions; say so \
-             with --domain, or that they share one"
+            "{na} and {nb} may live in different etcd clusters (--etcd-servers-overrides), each with its own \
+            revisions; declare with --domain whether they share one"
         )
     });
     let cause = if na <= nb { format!("{na} {nb}") } else { format!("{nb} {na}") };
@@ -181,7 +181,7 @@ fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
     let huge = reuse.revision.value() > ETCD_LIMIT;
     let open = reuse.open.or_else(|| {
         huge.then(|| {
-            "revisions of this size are not etcd's: another store may give one number to several writes".into()
+            "revisions of this size are not etcd's, and another store may give one number to several writes".into()
         })
     });
     let kind = if open.is_some() { Kind::Suspect } else { Kind::Violation };
@@ -194,7 +194,8 @@ fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
         cause: reuse.cause,
         summary: reuse.summary,
         facts: reuse.facts,
-        reason: open.unwrap_or_else(|| "etcd's revisions count commits: one revision is one write to one key".into()),
+        reason: open
+            .unwrap_or_else(|| "etcd's revisions count commits, so one revision is one write to one key".into()),
         refuted_by:
             "evidence that the two came from API servers on different etcd clusters, or that the recording was \
                      altered"
@@ -233,7 +234,7 @@ mod tests {
     fn two_requests_cannot_commit_at_one_revision() {
         let text = "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@25 => x:u1@31\n";
         assert_eq!(kinds(&RULE, text), [Kind::Violation]);
-        // The second one changed nothing, so it wrote nothing.
+        // The second write changed nothing, so it committed no revision.
         assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PUT x:u1@31 => x:u1@31\n"));
         assert!(holds(&RULE, "a@A PUT x:u1@20 => x:u1@31\nb@A PATCH x => x:u1@31\n"));
     }

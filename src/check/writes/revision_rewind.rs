@@ -9,16 +9,16 @@ use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling}
 use crate::history::{Operation, OperationId, Revision};
 use crate::order::{Relation, Watermark};
 
-/// Less of an offset between clocks is usual.
+/// A smaller offset between clocks is usual.
 const SKEW: i64 = 1_000_000_000;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "revision-rewind",
-    title: "a write commits above everything that was complete before it was sent",
+    title: "a write commits above every revision that was complete before the write was sent",
     group: Group::Writes,
     promise: BrokenBy::Server,
-    needs: "a write whose answer proves its revision, and an answer before it",
+    needs: "a write with a revision that its answer proves, and an earlier answer",
     causes: &["revision-reuse", "torn-snapshot"],
     page: include_str!("../../../docs/rules/revision-rewind.md"),
     checks: Checks::kubernetes(check).and_etcd(etcd::writes::rewind),
@@ -72,7 +72,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// An accepted update shows the last version of its object, whether it changed anything or not.
+/// An accepted update is answered with the last version of its object, whether it changed the object or not.
 fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let history = evidence.history;
     ruling.checked(o.incarnation);
@@ -93,10 +93,11 @@ fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
             o.answered, later.revision
         ),
         facts,
-        reason: "an accepted update answers with the version that it made, or with the last one where it changes nothing".to_owned(),
+        reason: "An accepted update is answered with the version that it made, or with the current one if it changed \
+                nothing.".to_owned(),
         refuted_by: "evidence that the two answers came from different etcd clusters, or a clock offset that puts the write first"
             .to_owned(),
-        consequence: "versions of the object are lost, and writes that name them as their base are refused or undo others"
+        consequence: "versions of the object are lost, and writes on those versions are refused or undo other writes"
             .to_owned(),
     }));
 }
@@ -107,11 +108,12 @@ fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Wat
     let resource = history.resource_name(history.resource_of(o.key));
     let what = history.request_name(&o);
     let reason = match unless {
-        None => "etcd's revision only grows: a write that is sent after an answer showed a revision commits above it"
+        None => "etcd's revision only grows, so a write that is sent after an answer showed a revision commits above \
+                that revision."
             .to_owned(),
         Some(offset) if o.clock == head.clock => staleness::set_back(offset),
         Some(offset) => format!(
-            "the two times are not proved to be of one clock: an offset of {} ms explains it away",
+            "Nothing proves that the two times are of one clock: an offset of {} ms explains the order of the two times.",
             offset as f64 / 1e6
         ),
     };
@@ -136,8 +138,8 @@ fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Wat
                      first"
                 .into(),
         consequence:
-            "writes between the two revisions are lost, and clients that stand above miss what comes until the \
-                      counter passes them"
+            "writes between the two revisions are lost, and clients at the higher revision miss changes until the \
+            counter passes it"
                 .into(),
     }
 }
@@ -169,7 +171,7 @@ mod tests {
         let seen = "a@A LIST => 1200 {x:u1@900}\n";
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@900\n")), []);
-        // Nor is it one that shows less than the object had become.
+        // Nor is a write whose answer shows less than the object's state at that time.
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x => x:u1@850\n")), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PATCH x dry-run => x:u1@850\n")), []);
         assert_eq!(kinds(&RULE, &format!("{seen}a@A PUT x:u1@900 => x:u1@900 gone\n")), []);
@@ -189,7 +191,7 @@ mod tests {
     fn where_a_list_stands_alone_against_several_writes_it_may_be_the_list_that_is_wrong() {
         let text = "a@A  CREATE x => x:u1@38\nb@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38 => x:u1@39\na@A  PUT x:u1@39 => x:u1@41\n";
         assert_eq!(kinds(&RULE, text), [Kind::Suspect]);
-        // Two lists agree.
+        // Two lists agree on it.
         let two = text.replace("\na@A  PUT x:u1@38", "\nc@A  LIST => 43 {x:u1@38}\na@A  PUT x:u1@38");
         assert_eq!(kinds(&RULE, &two), [Kind::Violation]);
     }

@@ -9,7 +9,7 @@ use crate::order::{Contradiction, Fragment, Version};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "split-timeline",
-    title: "a revision has one content, whoever shows it",
+    title: "a revision has one content, in every answer and on every member",
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "two pieces of evidence of one revision",
@@ -55,13 +55,14 @@ fn two_contents(
         cause: history.resource_name(history.resource_of(version.key)),
         summary: format!("{key} was shown at version {revision} with two contents: {} differs", difference.field()),
         facts: vec![first, second],
-        reason: "A version of an object is one write: whoever shows it shows what that write put there.".into(),
-        refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),
+        reason: "A version of an object is one write, so every answer shows the content of that write.".into(),
+        refuted_by: "evidence that one of the two was altered in transit, or belongs to another cluster".into(),
         consequence:
-            "two timelines exist: selectors, schedulers and caches decide by which server they happened to ask".into(),
+            "two timelines exist: decisions of selectors, schedulers and caches depend on the server that answered"
+                .into(),
     };
     let innocent = if difference == Difference::Data {
-        Some("a recorder or a log collector may have hidden what the ConfigMap holds")
+        Some("a recorder or a log collector may have hidden the data of the ConfigMap")
     } else {
         let converted = !is_built_in(history.name(resource.group));
         converted.then_some("a conversion webhook of a custom resource may rewrite labels")
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(kinds(&RULE, &twice("node=n1", "node=n2")), [Kind::Violation]);
         assert_eq!(kinds(&RULE, &twice("phase=Running", "phase=Failed")), [Kind::Violation]);
         assert!(holds(&RULE, &twice("tier=gold node=n1", "tier=gold node=n1")));
-        // One of them may have been cut down.
+        // A recorder may have cut one of them down.
         assert!(holds(&RULE, &twice("tier=gold", "")));
         assert!(holds(&RULE, &twice("node=n1", "tier=gold")));
         assert!(holds(&RULE, &twice("tier=gold", "?")));
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(maps(".binaryData.k=MQ==", ".binaryData.k=Mg=="), [Kind::Suspect]);
         assert_eq!(maps(".data.k=one", ".data.k=one"), []);
         assert_eq!(maps(".data.a=one .data.b=two", ".data.b=two .data.a=one"), []);
-        // One of them may have been cut down, and nothing that a Secret holds is compared.
+        // A recorder may have cut one of them down, and the data of a Secret is never compared.
         assert_eq!(maps(".data.k=one", ""), []);
         assert_eq!(maps(".data.k=one", "?"), []);
         assert_eq!(kinds_of("secrets", "Secret", ".data.k=MQ==", ".data.k=Mg=="), []);

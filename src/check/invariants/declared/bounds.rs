@@ -1,4 +1,4 @@
-//! Many invariants over many versions: what is looked at has a bound, and what is left out is unknown.
+//! Many invariants over many versions. Work is bounded, and the rest is unknown.
 
 use crate::check::invariants::declared::stage::purses;
 use crate::check::invariants::declared::{Mode, RULE, Tally, case, evaluate};
@@ -31,7 +31,7 @@ fn invariants(count: usize, resource: impl Fn(usize) -> String, expression: &str
     (0..count).map(one).collect()
 }
 
-/// Asks something of the evidence that a sketch draws.
+/// Asks a question of the evidence that a sketch draws.
 fn on<R>(rules: &str, sketch: &str, ask: impl FnOnce(&Evidence<'_>) -> R) -> R {
     let declarations = declared(rules);
     let history: History = drawn_for(sketch, &declarations);
@@ -51,7 +51,7 @@ fn many_invariants_of_one_resource_are_looked_at_as_far_as_a_run_looks() {
     let sketch = widgets(40, |nth| format!(".spec.n={nth}"));
     let found = tallies(&rules, &sketch);
     let looked: Vec<&Tally> = found.iter().filter(|tally| tally.given_up.is_none()).collect();
-    // 2,000 looks, and 64 for each of 40 versions and 40 requests.
+    // 2,000 units, and 64 for each of 40 versions and 40 requests.
     assert_eq!(looked.len(), (2_000 + 64 * 80) / 40);
     assert!(looked.iter().all(|tally| tally.checked == 40));
     let trial = ruled(&RULE, &rules, &sketch);

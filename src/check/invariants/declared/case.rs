@@ -1,4 +1,5 @@
-//! Which invariant speaks of which objects, and what it came to.
+//! Cases: pairs of an invariant and a resource. Output: [`Tally`], the result of one case. Trap: an invariant without an API
+//! group yields one case per group.
 
 use crate::check::Evidence;
 use crate::check::facts::catalog::Looks;
@@ -9,20 +10,20 @@ use crate::order::Version;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// An invariant and a resource that it speaks of.
+/// An invariant with one of its resources.
 #[derive(Clone, Debug)]
 pub struct Case<'h> {
-    /// Its place among the declared invariants.
+    /// Its index among the declared invariants.
     pub nth: usize,
     /// The invariant.
     pub invariant: &'h Invariant,
-    /// A resource that it speaks of.
+    /// The resource.
     pub resource: ResourceId,
-    /// What its expression reads.
+    /// The paths that its expression reads.
     pub reads: Reads,
 }
 
-/// The cases of a history: where an invariant leaves the group open, one a group.
+/// The cases of a history. An invariant without an API group yields one per group.
 pub fn of<'h>(evidence: &Evidence<'h>) -> Vec<Case<'h>> {
     let mut cases = Vec::new();
     for (nth, invariant) in evidence.options.declarations.invariants.iter().enumerate() {
@@ -34,7 +35,7 @@ pub fn of<'h>(evidence: &Evidence<'h>) -> Vec<Case<'h>> {
     cases
 }
 
-/// Leaves out the cases of invariants of which there are more than a run looks at: the later ones. Returns which invariants those are.
+/// Removes the cases of invariants beyond the limit of one run, the later ones first. Returns the indices of these invariants.
 pub fn admit(evidence: &Evidence<'_>, cases: &mut Vec<Case<'_>>) -> Vec<usize> {
     let mut looks = Looks::of(evidence);
     let mut left_out: Vec<usize> = Vec::new();
@@ -51,7 +52,7 @@ pub fn admit(evidence: &Evidence<'_>, cases: &mut Vec<Case<'_>>) -> Vec<usize> {
 }
 
 impl Case<'_> {
-    /// Whether an object is one that the invariant speaks of; `None` where the evidence does not show it.
+    /// Whether the invariant applies to an object; `None` if the evidence does not show it.
     pub fn selects(&self, evidence: &Evidence<'_>, key: KeyId, declared: Option<&Declared<'_>>) -> Option<bool> {
         let history = evidence.history;
         if !self.invariant.speaks_of(history.name(history.keys[key.index()].namespace)) {
@@ -75,27 +76,27 @@ impl Case<'_> {
     }
 }
 
-/// What an invariant came to.
+/// The result of an invariant.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Evaluations that came to true or false, and counted.
+    /// Evaluations that yielded true or false, and counted.
     pub checked: u64,
-    /// What could not be evaluated for want of evidence, by reason.
+    /// Evaluations without enough evidence, by reason.
     pub unseen: BTreeMap<&'static str, u64>,
     /// Evaluations that failed, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Why it was given up, if it was.
+    /// The reason why it was given up, if it was.
     pub given_up: Option<&'static str>,
-    /// Where it is false, in the order of T.
+    /// Failures, in the revision order.
     pub failures: Vec<Failure>,
-    /// How often it is false besides.
+    /// The count of further failures.
     pub unlisted: u64,
 }
 
-/// Failures of all invariants that are kept.
+/// The most failures of all invariants that are kept.
 const KEPT: u64 = 200_000;
 
-/// How many more failures may be kept.
+/// The remaining number of failures that may be kept.
 #[derive(Debug)]
 pub struct Room(Cell<u64>);
 
@@ -105,11 +106,11 @@ impl Default for Room {
     }
 }
 
-/// Reasons that are told apart; what they name can come from the evidence.
+/// The most distinct reasons. Their texts can come from the evidence.
 const REASONS: usize = 8;
 
 impl Tally {
-    /// It is false somewhere.
+    /// Records a failure.
     pub fn is_false(&mut self, failure: Failure, room: &Room) {
         match room.0.get().checked_sub(1) {
             Some(left) => {
@@ -120,42 +121,42 @@ impl Tally {
         }
     }
 
-    /// An evaluation failed.
+    /// Records an evaluation that failed.
     pub fn failed(&mut self, reason: String) {
         let known = self.failed.contains_key(&reason) || self.failed.len() < REASONS;
         *self.failed.entry(if known { reason } else { "for other reasons".to_owned() }).or_default() += 1;
     }
 
-    /// Something could not be evaluated for want of evidence.
+    /// Records a version without enough evidence for an evaluation.
     pub fn unseen(&mut self, reason: &'static str) {
         *self.unseen.entry(reason).or_default() += 1;
     }
 }
 
-/// A stretch of T in which an invariant is false.
+/// An interval of the revision order in which an invariant is false.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Of what.
+    /// The object, or the group of objects.
     pub of: Place,
-    /// From the revision of this version on.
+    /// The first revision.
     pub from: Revision,
     /// The last revision at which it certainly was false.
     pub through: Revision,
-    /// Whether it is proved, not only possible.
+    /// Whether the failure is proved, not only possible.
     pub is_certain: bool,
     /// The versions that make it false: one, two of a change (the earlier first), or some of several objects.
     pub versions: Vec<Version>,
-    /// The version of the same object before the first of them, of which it was true.
+    /// The version of the same object before the first of them, if the invariant was true of it.
     pub before: Option<Version>,
-    /// The version that ended it.
+    /// The version that ended the failure.
     pub ended: Option<Version>,
-    /// The revision of the list on which it rests that there are no other objects.
+    /// The revision of the list that proves that there are no other objects, if the failure rests on that.
     pub complete: Option<Revision>,
-    /// What the invariant says about it.
+    /// The message of the invariant.
     pub message: Option<String>,
 }
 
-/// What an invariant is false of.
+/// The subject of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// An object.

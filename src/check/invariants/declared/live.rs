@@ -1,5 +1,6 @@
-//! Invariants of the objects that live at one revision, swept through T: a change touches the groups that its object is in,
-//! before or after, and only those are evaluated again.
+//! Invariants of the objects that live at one revision, swept through the revision order. Input: the versions of the objects.
+//! Output: intervals in which an invariant is false. A change evaluates only the groups that its object is in before or after.
+//! `plain` is the definition without any of this; both must find the same.
 
 use crate::check::Limits;
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
@@ -13,13 +14,13 @@ use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values that objects of a group have in common.
+/// The values that the objects of a group share.
 type Values = Vec<String>;
 
-/// Why a revision was not looked at.
-pub const PARTIAL: &str = "groups of objects that may have more of them than the evidence shows";
+/// The reason for an undecided group.
+pub const PARTIAL: &str = "groups that may have more objects than the evidence shows";
 
-/// An object, as far as the evidence shows it.
+/// An object as the evidence shows it.
 #[derive(Clone)]
 pub struct Member<'h> {
     pub version: Version,
@@ -27,17 +28,17 @@ pub struct Member<'h> {
     pub subject: Subject<'h>,
 }
 
-/// What a version is for an invariant.
+/// The role of a version in an invariant.
 pub enum Part<'h> {
-    /// Not one of its objects.
+    /// Not one of the invariant's objects.
     Outside,
-    /// Its fields are not shown, so it may be.
+    /// Its fields are not shown, so it may be one.
     Hidden,
     /// A member of these groups.
     Inside(Member<'h>, Vec<Values>),
 }
 
-/// What a version is for a case.
+/// The role of a version in a case.
 pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'h> {
     let declared = stage.declared(version);
     match case.selects(&stage.evidence, version.key, declared.as_ref()) {
@@ -49,7 +50,7 @@ pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'
     let paths = case.invariant.read().chain(per.iter().copied());
     let Some(declared) = declared.filter(|declared| shows(declared, paths)) else { return Part::Hidden };
     let Some(rows) = declared.rows(&per) else { return Part::Hidden };
-    // What lacks a value is in no group with it.
+    // An object without a value is in no group with that value.
     let mut groups: Vec<Values> = rows.into_iter().filter_map(|row| row.into_iter().collect()).collect();
     groups.sort_unstable();
     groups.dedup();
@@ -59,18 +60,18 @@ pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'
     Part::Inside(Member { version: *version, declared, subject: stage.subject(version) }, groups)
 }
 
-/// What an outcome over a group means.
+/// The meaning of an outcome over a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It held, or holds as far as anybody can see.
+    /// The invariant holds, or holds for the known objects.
     Holds,
-    /// It is false.
+    /// The invariant is false.
     False,
-    /// Other objects could make it true, or false.
+    /// Unknown objects could change the outcome.
     Partial,
 }
 
-/// What the outcome of an expression means, given whether all objects are known.
+/// The meaning of a truth value, given whether all objects are known.
 pub fn meaning(growth: Growth, truth: bool, is_complete: bool) -> Meaning {
     match (truth, growth) {
         _ if is_complete => {
@@ -89,17 +90,17 @@ pub fn meaning(growth: Growth, truth: bool, is_complete: bool) -> Meaning {
 /// One group.
 #[derive(Default)]
 struct GroupState<'h> {
-    /// In the order of their paths: namespace and name.
+    /// Members by path (namespace and name).
     members: BTreeMap<(String, KeyId), Member<'h>>,
-    /// The last outcome, as long as nothing that it was of has changed.
+    /// The last outcome, until a member changes.
     outcome: Option<Outcome>,
-    /// The last outcome, where it was a truth value.
+    /// The last outcome, if it was a truth value.
     truth: Option<bool>,
-    /// Objects that came since then.
+    /// Members that were added since then.
     new: Vec<(String, KeyId)>,
-    /// The same, to find them.
+    /// The keys of `new`.
     newcomers: FxHashSet<KeyId>,
-    /// Objects for which alone it is false, as long as all of them are there.
+    /// Objects that alone make the invariant false, while all of them remain.
     proof: FxHashSet<KeyId>,
     failing: Option<Failure>,
 }
@@ -109,32 +110,32 @@ struct Sweep<'s, 'h> {
     stage: &'s Stage<'h>,
     case: &'s Case<'h>,
     groups: BTreeMap<Values, GroupState<'h>>,
-    /// Where each object is now.
+    /// The groups of each object at the current revision.
     inside: FxHashMap<KeyId, Vec<Values>>,
     /// Objects that may live and are not known.
     hidden: BTreeSet<KeyId>,
-    /// Groups that are false as far as is known.
+    /// Groups that are false for the known objects.
     doubtful: BTreeSet<Values>,
     complete: Option<Revision>,
-    /// Objects that entered or left a group at the present revision.
+    /// Objects that entered or left a group at the current revision.
     moved: FxHashSet<(KeyId, Values)>,
     /// Groups that are false.
     failing: BTreeSet<Values>,
 }
 
-/// Something that happens at a revision.
+/// An event of the sweep.
 pub enum Event {
     /// A version begins, or the object ends.
     Version(Version),
-    /// Nothing shows the version any longer.
+    /// Nothing shows the version from here on.
     Lapse(KeyId),
     /// From here on all objects are known, by a list of this revision.
     Complete(Revision),
-    /// No longer.
+    /// From here on not all objects are known.
     Partial,
 }
 
-/// Everything that happens to the objects of a case, in the order of T.
+/// All events of a case, in the revision order.
 pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
     let mut events = Vec::new();
     for &key in stage.keys_of(case.resource) {
@@ -154,7 +155,7 @@ pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
         events.push((from, Event::Complete(from)));
         events.push((through.next(), Event::Partial));
     }
-    // At one revision what is known of completeness comes last, as it speaks of the objects of that revision.
+    // At one revision, completeness comes last, because it concerns the objects of that revision.
     events.sort_by_key(|(revision, event)| (*revision, matches!(event, Event::Complete(_) | Event::Partial)));
     events
 }
@@ -194,7 +195,7 @@ impl GroupState<'_> {
         self.new.push(place);
     }
 
-    /// What was known with an object as it was before.
+    /// Drops what was derived from an object's old version.
     fn forget(&mut self, place: &(String, KeyId)) {
         self.outcome = None;
         if self.newcomers.remove(&place.1) {
@@ -205,7 +206,7 @@ impl GroupState<'_> {
         }
     }
 
-    /// What the invariant is of its members now.
+    /// The outcome for the current members.
     fn outcome(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
         if let Some(known) = &self.outcome {
             return known.clone();
@@ -218,7 +219,7 @@ impl GroupState<'_> {
     fn evaluated(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
         let expression = &case.invariant.expression;
         if expression.growth() == Growth::False {
-            // Fewer objects leave it true, and more leave it false.
+            // Fewer objects cannot make it false, and more objects cannot make it true.
             match self.truth {
                 Some(true) if self.new.is_empty() => return Outcome::Truth(true),
                 Some(true) if expression.asks_only_news() => {
@@ -255,7 +256,7 @@ impl<'h> Sweep<'_, 'h> {
                 self.apply(event, &mut touched, tally);
             }
             if self.is_complete() != was_complete {
-                // The same objects, and now it is known whether there are others.
+                // The objects are the same, but it is now known whether there are others.
                 touched.extend(self.doubtful.iter().cloned());
                 touched.extend(self.failing.iter().cloned());
                 if self.case.invariant.per.is_empty() {
@@ -305,7 +306,7 @@ impl<'h> Sweep<'_, 'h> {
                     }
                 }
             }
-            // Whether it lives on, and how, is not known.
+            // Nothing shows whether the object still lives.
             Event::Lapse(key) => {
                 if self.leave(*key, touched) {
                     self.hidden.insert(*key);
@@ -330,7 +331,7 @@ impl<'h> Sweep<'_, 'h> {
         true
     }
 
-    /// Another version of an object, in the groups that it was in.
+    /// Replaces the version of an object in its groups.
     fn replace(&mut self, member: Member<'h>, groups: &[Values], touched: &mut BTreeSet<Values>) {
         let key = member.version.key;
         let history = self.stage.evidence.history;
@@ -377,7 +378,7 @@ impl<'h> Sweep<'_, 'h> {
         let is_complete = self.is_complete();
         let Some(group) = self.groups.get_mut(values) else { return };
         let is_empty = group.members.is_empty();
-        // Nobody is left of it.
+        // The group has no members left.
         let nobody = is_empty && (!values.is_empty() || !is_complete);
         let outcome = (!nobody).then(|| group.outcome(self.case, purse));
         let growth = self.case.invariant.expression.growth();
@@ -394,7 +395,7 @@ impl<'h> Sweep<'_, 'h> {
             (_, Some(Meaning::Partial)) => tally.unseen(PARTIAL),
             (Some(Outcome::Failed(reason)), None) => tally.failed(reason.clone()),
             (Some(Outcome::Endless), None) => tally.failed(ENDLESS.to_owned()),
-            (Some(Outcome::Text(_)), None) => tally.failed("it gives a text".to_owned()),
+            (Some(Outcome::Text(_)), None) => tally.failed("it yields a text".to_owned()),
             (_, None) => {}
         }
         match (truth, meaning) {
@@ -447,11 +448,10 @@ fn changed(events: &[(Revision, Event)]) -> impl Iterator<Item = Version> {
     })
 }
 
-/// Objects that are shown of a group that is false.
+/// The most objects of a false group that a finding shows.
 const SHOWN: usize = 4;
 
-/// A few objects for which the invariant is false already, those that a reader should look at; and whether they alone make it
-/// false.
+/// Some objects for which the invariant is false already, and whether they alone make it false.
 fn witnesses(
     case: &Case<'_>,
     group: &GroupState<'_>,
@@ -460,7 +460,7 @@ fn witnesses(
     purse: &mut Purse,
 ) -> (Vec<Version>, bool) {
     let mut members: Vec<&Member<'_>> = group.members.values().collect();
-    // The newest first: one of them made it false.
+    // The newest first, because one of them made it false.
     members.sort_by_key(|member| (!changed.contains(&member.version.key), member.version.key));
     if rests_on_all {
         return (members.iter().map(|member| member.version).collect(), false);
@@ -477,7 +477,7 @@ fn witnesses(
             return (vec![other.version, first.version], true);
         }
     }
-    // Leaves out one after the other, as long as it stays false.
+    // Leaves out one object after the other while the invariant stays false.
     let mut at = if members.len() <= 200 { members.len() } else { 0 };
     while at > 0 {
         at -= 1;

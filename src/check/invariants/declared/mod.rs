@@ -21,7 +21,7 @@ use crate::model::expression;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "invariant",
-    title: "what a rules file says is true of objects",
+    title: "an expression in a rules file is true of every object, every change, or all objects that live at one revision",
     group: Group::Invariants,
     promise: BrokenBy::Client,
     needs: "an invariant in a rules file (--rules), and versions of its objects with the fields that it names",
@@ -30,16 +30,16 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// How invariants are evaluated.
+/// The way in which invariants are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Only what a change can have changed.
+    /// Evaluates only what a change can affect.
     Incremental,
-    /// Every invariant over everything at every revision: the definition, for tests and comparisons. Slow.
+    /// Every invariant over all objects at every revision. This is the definition, for tests and comparisons, and slow.
     Full,
 }
 
-/// Evaluates every declared invariant; in the order of the declarations.
+/// Evaluates every declared invariant. The results are in the order of the declarations.
 pub fn evaluate(evidence: &Evidence<'_>, limits: crate::check::Limits, mode: Mode) -> Vec<Tally> {
     expression::deep(|| {
         let mut cases = case::of(evidence);

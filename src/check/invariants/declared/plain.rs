@@ -1,5 +1,5 @@
-//! The definition, evaluated as it stands: every invariant over everything at every revision, nothing remembered. What the
-//! sweep finds must be what this finds; it is slow, and for tests and comparisons only.
+//! The definition of an invariant's result: every invariant over all objects at every revision, without any cache. Input and
+//! output are those of `live` and `single`, and the tests compare the two. It is slow, and serves tests and comparisons only.
 
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
 use crate::check::invariants::declared::live::{Meaning, Member, Part, events, meaning, part};
@@ -10,7 +10,7 @@ use crate::model::expression::{Bindings, Outcome};
 use crate::order::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Evaluates everything.
+/// Evaluates all cases.
 pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
     let mut tallies = vec![Tally::default(); stage.evidence.options.declarations.invariants.len()];
     for case in cases {
@@ -34,7 +34,7 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
                 }
                 Scope::Live => groups(stage, case, revision),
             };
-            // What goes on is one stretch.
+            // A failure that continues is one interval.
             for (of, began) in std::mem::take(&mut failing) {
                 let life = |failure: &Failure| matches!(of, Place::Key(_)).then(|| failure.versions[0].uid);
                 match now.get(&of).is_some_and(|now| life(now) == life(&began)) {
@@ -63,7 +63,7 @@ fn failure(of: Place, from: Revision, is_certain: bool, versions: Vec<Version>) 
     Failure { of, from, through, is_certain, versions, before: None, ended: None, complete: None, message }
 }
 
-/// The last known version of each object at a revision that is shown and selected, and of which it is false.
+/// Failures of the last known version of each object at a revision.
 fn objects(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
     let timeline = &stage.evidence.order.timeline;
     let mut found = BTreeMap::new();
@@ -87,7 +87,7 @@ fn shown<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Option<Me
     }
 }
 
-/// The changes at a revision of which it is false.
+/// Failures of the changes at a revision.
 fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failure> {
     let timeline = &stage.evidence.order.timeline;
     let mut found = Vec::new();
@@ -111,7 +111,7 @@ fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failur
     found
 }
 
-/// The groups of the objects that certainly stand at a revision, and of which it is false.
+/// Failures of the groups of objects that certainly exist at a revision.
 fn groups(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
     let timeline = &stage.evidence.order.timeline;
     let mut is_complete = stage.complete(case.resource).iter().any(|(from, to)| *from <= revision && revision <= *to);

@@ -1,20 +1,21 @@
-//! What an expression reads of an object, and whether two versions of the object are one for it.
+//! The paths that an expression reads, and whether two versions of an object agree on them. If they agree, the sweep reuses
+//! the last outcome.
 
 use crate::history::{Declared, History, Part, PartId, Parts, Symbol};
 use crate::ingest::fields::Path;
 use crate::model::declaration::Invariant;
 
-/// The fields that the expression of an invariant reads, by the names of a history.
+/// The paths that an invariant's expression reads, as symbols of a history.
 #[derive(Clone, Debug)]
 pub struct Reads {
-    /// Names along each path, up to the first that no evidence has.
+    /// Names along each path, up to the first that the evidence does not contain.
     paths: Vec<Vec<Symbol>>,
-    /// Whether it reads the version itself, in which any two differ.
+    /// Whether it reads the version itself, which always differs.
     version: bool,
 }
 
 impl Reads {
-    /// Of an invariant.
+    /// Collects the paths of an invariant.
     pub fn of(history: &History, invariant: &Invariant) -> Reads {
         let expression = &invariant.expression;
         let names = |path: &Path| {
@@ -29,7 +30,7 @@ impl Reads {
         Reads { paths: expression.paths().iter().map(names).collect(), version: expression.reads_version() }
     }
 
-    /// Whether two versions of one life show the same to the expression, so that it comes to the same of them.
+    /// Whether two versions of one life show the same to the expression, so that its outcome is the same.
     pub fn agree(&self, history: &History, a: &Declared<'_>, b: &Declared<'_>) -> bool {
         if self.version {
             return false;
@@ -39,7 +40,7 @@ impl Reads {
     }
 }
 
-/// Whether a path leads to the same in two values, or leaves both at the same place.
+/// Whether a path leads to the same part in two values, or ends at the same place in both.
 fn is_same(parts: &Parts, path: &[Symbol], mut a: PartId, mut b: PartId) -> bool {
     for &name in path {
         // Equal values are one part.

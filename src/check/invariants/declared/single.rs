@@ -1,4 +1,5 @@
-//! Invariants of one object, and of one change of it: key by key, each version once.
+//! Invariants of one object, and of one change of it. Input: the versions of each key, in order. Output: tallies per case.
+//! Each version is evaluated once, and not at all if the paths of the expression did not change.
 
 use crate::check::Limits;
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
@@ -9,13 +10,13 @@ use crate::model::expression::{Bindings, Expression, Outcome, Subject};
 use crate::order::Version;
 use std::collections::BTreeMap;
 
-/// Why a version was not looked at.
+/// The reason for an undecided version.
 pub const BODY: &str =
     "versions whose bodies the evidence does not show, or not whole (without metadata.creationTimestamp)";
-/// Why a change was not looked at.
-pub const CHANGE: &str = "changes of which the evidence does not show both sides";
+/// The reason for an undecided change.
+pub const CHANGE: &str = "changes without evidence of both sides";
 
-/// What is known of a version.
+/// A version as the evidence shows it.
 #[derive(Clone)]
 struct Seen<'h> {
     version: Version,
@@ -23,12 +24,12 @@ struct Seen<'h> {
     subject: Subject<'h>,
 }
 
-/// The course of one case over the versions of one key.
+/// The state of one case over the versions of one key.
 struct Course<'c, 'h> {
     case: &'c Case<'h>,
-    /// The version before the present one, where it is shown and of the same life.
+    /// The previous version, if it is shown and of the same life.
     last: Option<Seen<'h>>,
-    /// The last outcome, and the first version that it is of.
+    /// The last outcome, and the version that it was evaluated for.
     known: Option<(Declared<'h>, Outcome)>,
     open: Option<Failure>,
 }
@@ -62,7 +63,7 @@ fn of_key<'h>(stage: &Stage<'h>, cases: &[&Case<'h>], key: KeyId, purses: &mut [
         cases.iter().map(|case| Course { case, last: None, known: None, open: None }).collect();
     for version in stage.evidence.order.timeline.versions(key).iter() {
         let declared = stage.declared(&version);
-        // Made once, for all invariants that ask.
+        // Built once, for all invariants of the key.
         let mut subject: Option<Subject<'h>> = None;
         for course in &mut courses {
             let (purse, tally) = (&mut purses[course.case.nth], &mut tallies[course.case.nth]);
@@ -95,13 +96,13 @@ fn of_key<'h>(stage: &Stage<'h>, cases: &[&Case<'h>], key: KeyId, purses: &mut [
 }
 
 impl<'h> Course<'_, 'h> {
-    /// The evidence does not show a version.
+    /// Records a version that the evidence does not show.
     fn unseen(&mut self, stage: &Stage<'h>, tally: &mut Tally) {
         self.end(stage, tally, None);
         match self.case.invariant.scope {
             Scope::Transition => {
                 tally.unseen(CHANGE);
-                // What holds of any two versions can be asked over it.
+                // A transitive invariant holds of any two versions, so a gap does not matter.
                 if !self.case.invariant.transitive {
                     self.last = None;
                 }
@@ -129,7 +130,7 @@ impl<'h> Course<'_, 'h> {
         match (outcome, &mut self.open) {
             (Outcome::Truth(false), Some(open)) => {
                 tally.checked += 1;
-                // The first and the last of them.
+                // Keeps the first and the last version.
                 open.versions.truncate(1);
                 open.versions.push(seen.version);
             }
@@ -148,12 +149,12 @@ impl<'h> Course<'_, 'h> {
         self.case.reads.agree(stage.evidence.history, a, b)
     }
 
-    /// An outcome that is not false.
+    /// Records an outcome that is not false.
     fn passes(&mut self, stage: &Stage<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
         self.end(stage, tally, Some(version));
         match outcome {
             Outcome::Truth(_) => tally.checked += 1,
-            Outcome::Text(_) => tally.failed("it gives a text".to_owned()),
+            Outcome::Text(_) => tally.failed("it yields a text".to_owned()),
             Outcome::Failed(reason) => tally.failed(reason),
             Outcome::Endless => tally.failed(ENDLESS.to_owned()),
         }
@@ -185,21 +186,21 @@ impl<'h> Course<'_, 'h> {
         }
     }
 
-    /// The stretch in which it was false is over.
+    /// Ends the interval in which the invariant was false.
     fn end(&mut self, stage: &Stage<'h>, tally: &mut Tally, by: Option<Version>) {
         let Some(mut failure) = self.open.take() else { return };
         let last = failure.versions[failure.versions.len() - 1];
         failure.through = stage.through(&last).0;
-        // What came after a stretch that nothing shows did not end it.
+        // A version after a gap did not end the failure.
         failure.ended = by.filter(|by| failure.through.next() == by.revision);
         tally.is_false(failure, &stage.room);
     }
 }
 
-/// Why an evaluation was stopped.
+/// The reason of an evaluation that was stopped.
 pub const ENDLESS: &str = "it takes more steps than one evaluation may";
 
-/// What an invariant says where it is false.
+/// The message of an invariant for a failure.
 pub fn said(invariant: &Invariant, purse: &mut Purse, bindings: &Bindings<'_>) -> Option<String> {
     let evaluated = invariant.message_expression.as_ref().map(|text: &Expression| purse.evaluate(text, bindings));
     match evaluated {
@@ -208,7 +209,7 @@ pub fn said(invariant: &Invariant, purse: &mut Purse, bindings: &Bindings<'_>) -
     }
 }
 
-/// Of one object, from the last of its versions on (of a change), or from the first.
+/// A failure of one object, from the last of its versions on.
 fn failure(versions: Vec<Version>, before: Option<Version>, is_certain: bool, message: Option<String>) -> Failure {
     let at = versions[versions.len() - 1];
     Failure {

@@ -1,5 +1,6 @@
-//! What the evidence shows of the objects that invariants speak of: each version as a value, how long it certainly stood, and
-//! where all objects are known.
+//! The evidence about the objects of invariants. Input: the history and its order. Output: each version as a value, the
+//! interval in which it was certainly current, and the intervals in which all objects of a resource are known. It also holds
+//! the budget of steps.
 
 use crate::check::Evidence;
 use crate::check::facts::version_validity::{Proof, VersionValidity};
@@ -12,35 +13,35 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-/// Steps of one evaluation at most.
+/// The most steps of one evaluation.
 pub const STEPS: u64 = 100_000;
 
-/// The evidence, as invariants look at it.
+/// The evidence as invariants read it.
 pub struct Stage<'h> {
     /// The history.
     pub evidence: Evidence<'h>,
     standing: VersionValidity<'h>,
-    /// How many more failures may be kept.
+    /// The remaining number of failures that may be kept.
     pub room: Room,
     covered: OnceCell<Covered>,
 }
 
-/// Stretches of revisions after one and through another.
+/// Intervals of revisions, as (after, through].
 type Spans = Vec<(Revision, Revision)>;
 
-/// What the evidence shows whole.
+/// The intervals that the evidence covers without a gap.
 #[derive(Debug, Default)]
 struct Covered {
-    /// Where every change of every resource of the domain is known. They do not meet.
+    /// Intervals in which every change of every resource of the domain is known. Disjoint.
     of_all: Spans,
-    /// Where every change of a resource is known.
+    /// Intervals in which every change of a resource is known.
     of_resource: FxHashMap<ResourceId, Spans>,
     /// The revisions of whole lists of a resource.
     lists: FxHashMap<ResourceId, Vec<Revision>>,
 }
 
 impl<'h> Stage<'h> {
-    /// Of some evidence.
+    /// Builds it from evidence.
     pub fn set(evidence: &Evidence<'h>) -> Stage<'h> {
         let (room, covered) = (Room::default(), OnceCell::new());
         Stage { evidence: *evidence, standing: VersionValidity::derive(evidence), room, covered }
@@ -51,25 +52,25 @@ impl<'h> Stage<'h> {
         self.evidence.keys_of(resource)
     }
 
-    /// The last revision at which a version certainly stood, and what proves it.
+    /// The last revision at which a version was certainly current, and the proof.
     pub fn through(&self, version: &Version) -> (Revision, Proof) {
         self.standing.through(version)
     }
 
-    /// The declared fields of a version; `None` where the evidence does not show them.
+    /// The declared fields of a version; `None` if the evidence does not show them.
     pub fn declared(&self, version: &Version) -> Option<Declared<'h>> {
         let is_shown = version.change.lives() == Some(true) && version.provenance != Provenance::Base;
         let declared = self.evidence.history.declared(version.key, version.uid, version.attributes);
         declared.filter(|_| is_shown)
     }
 
-    /// A version as a value.
+    /// A version as a value of the expression language.
     pub fn subject(&self, version: &Version) -> Subject<'h> {
         Subject::of(self.evidence.history, (version.key, version.uid, version.revision), version.attributes)
     }
 
-    /// The revisions at which all objects of a resource are known: stretches that begin with a list of all of it, or with the
-    /// first revision, and go on as far as every change is known. In order; they do not meet.
+    /// The intervals in which all objects of a resource are known. Each begins with a whole list or with the first revision,
+    /// and extends while every change is known. Sorted and disjoint.
     pub fn complete(&self, resource: ResourceId) -> Vec<(Revision, Revision)> {
         let history = self.evidence.history;
         let covered = self.covered.get_or_init(|| self.covered());
@@ -89,7 +90,7 @@ impl<'h> Stage<'h> {
                 continue;
             }
             let mut reach = start;
-            // What begins before an earlier stretch ended ends there too, or before.
+            // A span that begins inside an earlier interval cannot extend past its end.
             while let Some((_, through)) = next.next_if(|(after, _)| *after <= reach) {
                 reach = reach.max(through);
             }
@@ -144,7 +145,7 @@ pub fn shows<'p>(declared: &Declared<'_>, mut paths: impl Iterator<Item = &'p Pa
     paths.all(|path| declared.shows(path))
 }
 
-/// The steps that an invariant may take, altogether: its own, and those that are there for all.
+/// The steps that one invariant may use: its own, and those shared by all.
 #[derive(Clone, Debug)]
 pub struct Purse {
     own: u64,
@@ -152,18 +153,18 @@ pub struct Purse {
     endless: u32,
 }
 
-/// Steps of all evaluations of a run, and how many more for each version that the history has.
+/// The steps of all evaluations of a run, and the additional steps for each version in the history.
 const ALL_STEPS: u64 = 6_000_000;
 const VERSION_STEPS: u64 = 48;
 
-/// How many evaluations may be endless before an invariant is given up.
+/// The number of stopped evaluations after which an invariant is given up.
 const ENDLESS: u32 = 3;
 
-/// Members of a group that are put together in a step.
+/// The members of a group that one step pays for when they are gathered.
 const GATHERED: u64 = 64;
 
-/// Half of the steps of a run belongs to invariants, in proportion to the versions that each looks at; the other half to whoever asks
-/// first. So one that takes many leaves the others theirs.
+/// Divides the steps of a run. One half belongs to single invariants, in proportion to their versions; the other half is
+/// shared. An invariant with costly evaluations thus leaves the others their part.
 pub fn purses(evidence: &Evidence<'_>, cases: &[Case<'_>]) -> Vec<Purse> {
     let mut wanted = vec![0; evidence.options.declarations.invariants.len()];
     for case in cases {
@@ -183,7 +184,7 @@ impl Default for Purse {
 }
 
 impl Purse {
-    /// Why no more evaluation is to be begun.
+    /// The reason to begin no further evaluation.
     pub fn is_spent(&self, limits: &crate::check::Limits) -> Option<&'static str> {
         match () {
             () if self.endless >= ENDLESS => Some("its evaluations take too many steps"),
@@ -202,17 +203,17 @@ impl Purse {
         self.common.set(self.common.get().saturating_sub(steps - own));
     }
 
-    /// Pays for a list of so many members.
+    /// Pays for a list with this number of members.
     pub fn gather(&mut self, members: usize) {
         self.spend(members as u64 / GATHERED);
     }
 
-    /// Evaluates.
+    /// Evaluates an expression.
     pub fn evaluate(&mut self, expression: &Expression, bindings: &Bindings<'_>) -> Outcome {
         self.pay(|steps| expression.evaluate(bindings, steps))
     }
 
-    /// Evaluates what was true before there were the new objects.
+    /// Evaluates only what the new objects can change. The expression must have been true before them.
     pub fn evaluate_news(&mut self, expression: &Expression, bindings: &Bindings<'_>) -> Outcome {
         self.pay(|steps| expression.evaluate_news(bindings, steps))
     }

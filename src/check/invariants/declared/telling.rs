@@ -1,4 +1,5 @@
-//! What an invariant came to, as findings.
+//! The results of invariants as findings. Input: tallies. Output: findings, and undecided obligations by reason. Names of
+//! invariants in reasons are bounded by `NAMED`.
 
 use crate::check::facts::catalog::CROWDED;
 use crate::check::invariants::declared::case::{Failure, Place, Tally};
@@ -10,15 +11,15 @@ use crate::order::Version;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// Values of an object that a fact shows, and the letters of each.
+/// The most values of an object in a fact, and the most characters of each value.
 const VALUES: usize = 4;
 const LETTERS: usize = 60;
 
-/// Invariants that are named beside what is not decided of them. What is not decided of the others is counted together.
+/// The most invariants that are named with their undecided obligations. Those of the others are counted together.
 const NAMED: usize = 100;
 const OTHERS: &str = "other invariants";
 
-/// Tells what invariants came to.
+/// States the results of invariants.
 pub struct Teller<'e, 'h> {
     evidence: &'e Evidence<'h>,
     named: usize,
@@ -27,12 +28,12 @@ pub struct Teller<'e, 'h> {
 }
 
 impl<'e, 'h> Teller<'e, 'h> {
-    /// Nothing told yet.
+    /// A teller without results.
     pub fn new(evidence: &'e Evidence<'h>) -> Teller<'e, 'h> {
         Teller { evidence, named: 0, lists: OnceCell::new() }
     }
 
-    /// Tells what an invariant came to.
+    /// States the result of an invariant.
     pub fn tell(&mut self, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
         ruling.checked_many(IncarnationId::NONE, tally.checked);
         let failed: u64 = tally.failed.values().sum();
@@ -58,7 +59,7 @@ impl<'e, 'h> Teller<'e, 'h> {
             let (name, place) = (&invariant.name, &invariant.place);
             ruling.open.get_or_insert_with(|| format!("invariant {name} ({place}) was given up: {why}"));
             if why == CROWDED {
-                ruling.undecided("invariants that are more than one run looks at");
+                ruling.undecided("invariants beyond those that one run looks at");
             }
         }
         if is_idle {
@@ -117,10 +118,10 @@ fn draft(
     let of = place_words(evidence, invariant, failure);
     let says = failure.message.as_deref().unwrap_or(&invariant.title);
     let mut reason =
-        format!("{} ({}) says: {}", invariant.name, invariant.place, one_line(invariant.expression.text()));
+        format!("{} ({}) requires: {}", invariant.name, invariant.place, one_line(invariant.expression.text()));
     if let Some(list) = failure.complete {
         reason += &format!(
-            ". All objects are known: a list of revision {list} shows them, and what follows shows every change."
+            ". All objects are known: a list of revision {list} shows them, and later evidence shows every change."
         );
     }
     if !failure.is_certain {
@@ -139,7 +140,7 @@ fn draft(
             (Scope::Object, _) => "another content of that version".to_owned(),
             (Scope::Transition, true) => "another content of one of the two versions".to_owned(),
             (Scope::Transition, false) => {
-                "a version between the two over which each change keeps the invariant".to_owned()
+                "a version between the two, such that each change keeps the invariant".to_owned()
             }
             (Scope::Live, _) => "a change or an end of one of these objects before that revision".to_owned(),
         },
@@ -167,7 +168,7 @@ fn place_words(evidence: &Evidence<'_>, invariant: &Invariant, failure: &Failure
     }
 }
 
-/// When it began to be false, and for how long.
+/// The interval in which it was false, in words.
 fn time_words(evidence: &Evidence<'_>, failure: &Failure) -> String {
     let is_change = matches!(failure.of, Place::Key(_))
         && failure.versions.len() == 2
@@ -190,7 +191,7 @@ fn time_words(evidence: &Evidence<'_>, failure: &Failure) -> String {
     format!(" from revision {} through {}{length}", failure.from, failure.through)
 }
 
-/// A length of time in nanoseconds.
+/// A duration in nanoseconds, in words.
 fn duration(length: i64) -> String {
     match length {
         ..1_000_000_000 => format!("{} ms", length / 1_000_000),
@@ -223,15 +224,15 @@ fn facts(
     if let Some(ended) = failure.ended.as_ref().filter(|_| facts.len() < 5) {
         let says = match ended.change.lives() {
             Some(false) => format!("{} ended", evidence.history.key_name(ended.key)),
-            _ => format!("it was over: {}", values(evidence, invariant, ended)),
+            _ => format!("it was true again: {}", values(evidence, invariant, ended)),
         };
         facts.push(evidence.version(ended, says));
     }
     if let [only] = facts.as_slice()
         && only.operation.is_some()
     {
-        // Nothing else is known of it than that somebody asked.
-        let says = format!("{} was asked", evidence.history.request_name(&evidence.history.operation(only.operation)));
+        // Only the request is known.
+        let says = format!("{} was sent", evidence.history.request_name(&evidence.history.operation(only.operation)));
         let asked = evidence.request(only.operation, Revision::NONE, says);
         facts.insert(0, asked);
     }
@@ -249,7 +250,7 @@ fn values(evidence: &Evidence<'_>, invariant: &Invariant, version: &Version) -> 
         text.map(|text| format!("{path} = {}", shortened(&text)))
     };
     let values: Vec<String> = paths.iter().filter_map(value).take(VALUES).collect();
-    if values.is_empty() { format!("{name} stood") } else { format!("{name} said {}", values.join(", ")) }
+    if values.is_empty() { format!("{name} was current") } else { format!("{name} had {}", values.join(", ")) }
 }
 
 fn shortened(text: &str) -> String {
@@ -257,7 +258,7 @@ fn shortened(text: &str) -> String {
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
 
-/// An expression on one line.
+/// An expression on one line, cut to 200 characters.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -22,10 +22,10 @@ fn trial(rules: &str, sketch: &str) -> Trial {
     trial
 }
 
-/// What a stretch is about, when, how sure.
+/// The subject of an interval, its bounds, and its certainty.
 type Told = (usize, Place, u128, bool);
 
-/// Both ways of evaluating must find the same; returns how much they found.
+/// Compares both ways of evaluating, which must find the same. Returns the number of failures.
 fn agree(rules: &str, sketch: &str) -> usize {
     let declarations = declared(rules);
     let history = drawn_for(sketch, &declarations);
@@ -180,10 +180,10 @@ fn a_change_is_judged_between_neighbours() {
     assert_eq!(trial.findings[0].kind, Kind::Violation);
     assert!(trial.findings[0].summary.starts_with("mine is false of widgets.example.com d/a at revision 20: mine"));
     assert!(holds(&rules, &(made("a", 10, ".spec.n=1") + &put("a", 10, 20, ".spec.n=2"))));
-    // Something may have been written in between.
+    // Another write may lie in between.
     let gap = made("a", 10, ".spec.n=1") + "o@A GET a => a:u-a@20[.spec.n=3]\n";
     assert_eq!(kinds(&rules, &gap), [Kind::Suspect]);
-    // What holds of each change holds of any two versions.
+    // A property of each change that holds of any two versions.
     let immutable = |rest: &str| invariant("transition", "self.spec.n == oldSelf.spec.n", rest);
     assert_eq!(kinds(&immutable("transitive = true"), &gap), [Kind::Violation]);
     assert_eq!(kinds(&immutable(""), &gap), [Kind::Suspect]);
@@ -213,7 +213,7 @@ fn two_living_objects_convict_whatever_others_there_are() {
         assert_eq!(trial.findings[0].kind, Kind::Violation);
         assert_eq!(trial.findings[0].certificate.facts.len(), 2);
         assert_eq!(kinds(&rules, &history.replace("u-b@20[.spec.host=h", "u-b@20[.spec.host=i")), []);
-        // Nothing shows the first one once the second is there.
+        // Nothing shows the first object after the second one exists.
         assert_eq!(kinds(&rules, &history.replace(list, "")), []);
         // It is gone before.
         let after = made("a", 10, ".spec.host=h")
@@ -237,7 +237,7 @@ fn what_more_objects_could_make_true_needs_all_of_them() {
     // Without the list there may be others.
     let trial = trial(&rules, &made("a", 10, ".spec.main=false"));
     assert!(trial.findings.is_empty() && trial.undecided > 0);
-    // A page is not the whole, and neither is a selection or a namespace.
+    // A page, a selection or a namespace is not the whole.
     for list in ["LIST limit=1 => 9 {} more", "LIST labels(x=y) => 9 {}", "LIST in d => 9 {}"] {
         let part = format!("{one} ^15\n").replace("LIST => 9 {}", list);
         assert_eq!(kinds(&rules, &part), [], "{list}");
@@ -288,7 +288,7 @@ fn messages_can_be_expressions() {
 
 #[test]
 fn a_group_that_everything_is_in_is_bounded() {
-    // Every object with every other, five times over.
+    // Every object with every other, five times.
     let others: String = ["b", "c", "e", "f", "g"].map(|name| format!("objects.exists_one({name}, ")).concat();
     let expression = format!("objects.all(a, !{others}a.spec.host == g.spec.host + b.spec.host{})", ")".repeat(5));
     let rules = invariant("live", &expression, "");
@@ -299,7 +299,7 @@ fn a_group_that_everything_is_in_is_bounded() {
     assert!(open.contains("it takes more steps than one evaluation may"), "{open}");
 }
 
-/// A random history: writes, reads and watches of a store with four names, as far as somebody recorded them.
+/// A random history: writes, reads and watches of a store with four names, of which some are recorded.
 fn drawn(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = move |below: u64| {
@@ -315,7 +315,7 @@ fn drawn(seed: u64) -> String {
     for revision in 2..2 + 6 + random(20) {
         let at = random(4) as usize;
         let name = ["a", "b", "c", "e"][at];
-        // Now and then only what few expressions read is another.
+        // Sometimes only a field that few expressions read differs.
         let rest = ["", " .spec.o.p=1", " .spec.o.q=1", " .spec.o=1", " .status.seen=1", " .status.seen=2"]
             [random(6) as usize];
         let said = match &store[at] {

@@ -14,49 +14,49 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "intermediate-state",
-    title: "no decision rests on another's operation seen half done",
+    title: "no decision rests on another process's operation of several writes while that operation is half done",
     group: Group::Premises,
     promise: BrokenBy::Client,
-    needs: "writes to the objects of a declared group, and what their writers had read, with bodies",
+    needs: "writes to the objects of a declared group, and the reads of their writers, with bodies",
     causes: &["name-reuse", "torn-snapshot", "monotonic-reads", "read-skew"],
     page: include_str!("../../../../docs/rules/intermediate-state.md"),
     checks: Checks::kubernetes(check),
 };
 
-/// How many versions of an object are looked at around a write.
+/// The most versions of an object that are examined around a write.
 const VERSIONS: usize = 256;
-/// Why a write is left open.
-const UNSEEN: &str = "writes to parts of groups by processes whose reads were recorded without what they showed";
+/// The reason for an undecided write whose process may have read more.
+const UNSEEN: &str = "writes to parts of groups by processes whose reads were recorded without their content";
 
-/// Why the rest is left open.
-const SPENT: &str = "groups with more parts than are looked at";
+/// The reason for everything beyond the limit on parts.
+const SPENT: &str = "groups with more parts than one run looks at";
 
 mod telling;
 
-/// A group seen half done.
+/// A group that a process saw half done.
 struct Half<'d> {
-    /// What its writes mean, in words.
+    /// The declared title of the group's operation.
     title: &'d str,
-    /// The earlier part: the object, and which part of it.
+    /// The earlier part: the object, and the piece of it.
     early: (KeyId, Piece),
-    /// The version that brought it, where it is known.
+    /// The version that brought the earlier part, if known.
     begun: Option<Version>,
-    /// Where the process saw it.
+    /// The premise that shows the earlier part.
     seen_early: Premise,
-    /// Where it saw the object of the later part, still without it.
+    /// The premise that shows the later part's object without the later part.
     seen_late: Premise,
     /// The version that brought the later part.
     completed: Version,
 }
 
-/// An early part that a write took away.
+/// An earlier part that a write removed.
 struct Taken {
     write: OperationId,
     group: usize,
     part: usize,
     key: KeyId,
     piece: Piece,
-    /// The revision after which it was gone, as far as it is known.
+    /// The revision after which it was gone, as far as known.
     gone: Revision,
 }
 
@@ -65,7 +65,7 @@ struct Search<'s, 'h, 'd> {
     basis: PremiseIndex<'h>,
     groups: Vec<operation_groups::Found<'d>>,
     pieces: Pieces<'s, 'h>,
-    /// The groups with a part of a resource.
+    /// Indices into `groups` by the resources of their parts.
     of_resource: FxHashMap<ResourceId, Vec<usize>>,
 }
 
@@ -108,10 +108,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Which processes read which resources.
+/// Resources that processes read.
 struct Readers {
     all: FxHashSet<(IncarnationId, ResourceId)>,
-    /// By the resource of a part: those of the parts after it in their groups.
+    /// Per resource of a part: the resources of the later parts in its groups.
     later: FxHashMap<ResourceId, FxHashSet<ResourceId>>,
 }
 
@@ -135,7 +135,7 @@ impl Readers {
         Readers { all, later }
     }
 
-    /// Whether a write touches a part of a group of which its process reads a later one.
+    /// Whether a write touches a part of a group and its process reads a later part.
     fn may_mind(&self, history: &crate::history::History, o: &Operation) -> bool {
         let later = self.later.get(&history.resource_of(o.key));
         later.is_some_and(|later| later.iter().any(|&of| self.all.contains(&(o.incarnation, of))))
@@ -143,20 +143,20 @@ impl Readers {
 }
 
 impl<'d> Search<'_, '_, 'd> {
-    /// The groups with a part of a resource; none once too much was looked at.
+    /// The groups with a part of a resource; none after the limit of `pieces`.
     fn groups_of(&self, resource: ResourceId) -> Vec<usize> {
         let of_resource = self.of_resource.get(&resource).filter(|_| !self.pieces.is_spent());
         of_resource.cloned().unwrap_or_default()
     }
 
-    /// The early parts that a committed write took away.
+    /// The earlier parts that a committed write removed.
     fn taken(&mut self, write: OperationId, o: &Operation) -> Vec<Taken> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let resource = history.resource_of(o.key);
         let removes = crate::order::removes(o);
         let commit = self.basis.committed_at(write);
         let (before, after) = match (removes, commit) {
-            // A removal of unknown revision comes after the last known version of its object.
+            // A removal at an unknown revision comes after the last known version of its object.
             (true, None) => {
                 let own = |v: &Version| v.uid == o.answer_uid && v.uid.is_some() && v.change != Change::Deleted;
                 (timeline.versions(o.key).iter().rfind(own), None)
@@ -184,7 +184,7 @@ impl<'d> Search<'_, '_, 'd> {
                 let Some(left) = left else { continue };
                 let gone = commit.unwrap_or(before.revision);
                 for piece in had.iter().filter(|piece| left.binary_search(piece).is_err()) {
-                    // An object that has the part twice was written by two attempts.
+                    // Two pieces with one join in one object come from two attempts.
                     if had.iter().filter(|other| other.of == piece.of).count() == 1 {
                         taken.push(Taken { write, group, part, key: o.key, piece: piece.clone(), gone });
                     }
@@ -205,7 +205,7 @@ impl<'d> Search<'_, '_, 'd> {
         all
     }
 
-    /// Writes of no declared decision: what their processes had seen last.
+    /// Judges writes without a declared decision by the last reads of their processes.
     fn inferred(&mut self, ruling: &mut Ruling<'_>, undeclared: &[Taken]) {
         let evidence = self.evidence;
         let history = evidence.history;
@@ -245,7 +245,7 @@ impl<'d> Search<'_, '_, 'd> {
         }
     }
 
-    /// Declared decisions: what they read themselves.
+    /// Judges declared decisions by their own reads.
     fn declared(&mut self, ruling: &mut Ruling<'_>) {
         let evidence = self.evidence;
         let history = evidence.history;
@@ -264,7 +264,7 @@ impl<'d> Search<'_, '_, 'd> {
                 let half = taken.iter().find_map(|taken| self.half(taken, &mut view));
                 let half = half.or_else(|| self.landed(write, &o, &mut view));
                 if let Some(half) = half {
-                    // Whoever completed it is not known to be another process.
+                    // The completing process may be this one unless the evidence shows another.
                     let another = author(evidence, &half.completed, o.incarnation) == Author::Another;
                     let kind = if another { Kind::Violation } else { Kind::Suspect };
                     self.state(ruling, write, kind, &half);
@@ -277,7 +277,7 @@ impl<'d> Search<'_, '_, 'd> {
         self.basis.decisions.passes = passes;
     }
 
-    /// Whether the process of a write had seen a group half done of which the write took the early part away.
+    /// A group that the process of a write had seen half done, if the write removed its earlier part.
     fn half(&mut self, taken: &Taken, view: &mut dyn FnMut(KeyId) -> Option<Premise>) -> Option<Half<'d>> {
         let history = self.evidence.history;
         let process = history.operation(taken.write).incarnation;
@@ -306,7 +306,7 @@ impl<'d> Search<'_, '_, 'd> {
         None
     }
 
-    /// Where the process saw the early part: its last read of the object, else the version that the server compared.
+    /// The premise that showed the earlier part: the last read of the object, else the version that the server compared.
     fn seen_early(&mut self, taken: &Taken, view: &mut dyn FnMut(KeyId) -> Option<Premise>) -> Option<Premise> {
         let read = view(taken.key);
         let compared = crate::order::premise::compared(self.evidence.history, taken.write);
@@ -314,7 +314,7 @@ impl<'d> Search<'_, '_, 'd> {
         read.into_iter().chain(compared).find(shows)
     }
 
-    /// Whether a premise shows a part; `None` where the evidence does not say.
+    /// Whether a premise shows a part; `None` without evidence.
     fn shows(&mut self, group: usize, part: usize, of: &str, premise: &Premise) -> Option<bool> {
         let Reading::Present { revision, .. } = premise.reading else { return Some(false) };
         let version = self.evidence.order.timeline.version_at(premise.key, revision)?;
@@ -322,8 +322,8 @@ impl<'d> Search<'_, '_, 'd> {
         Some(pieces.iter().any(|piece| piece.of == of))
     }
 
-    /// Whether the early part was read from a state that certainly had the later one: then the operation was not half done, and what
-    /// the process knew of the later part was only old (`read-skew`, `stale-premise`).
+    /// Whether the earlier part was read from a state that certainly had the later one. Then the operation was complete, and
+    /// only the process's knowledge of the later part was stale (`read-skew`, `stale-premise`).
     fn saw_it_whole(&self, early: &Premise, completed: &Version) -> bool {
         let history = self.evidence.history;
         let (of_early, of_late) = (history.resource_of(early.key), history.resource_of(completed.key));
@@ -335,19 +335,19 @@ impl<'d> Search<'_, '_, 'd> {
         history.share_counter(of_early, of_late) && shown >= completed.revision || self.read_after(early, completed)
     }
 
-    /// Whether a value was asked for after a version had been shown.
+    /// Whether a value was requested after a version had been shown.
     fn read_after(&self, early: &Premise, completed: &Version) -> bool {
         use crate::order::Source;
         let history = self.evidence.history;
         let sent = match early.source {
             Source::Answer(id) | Source::List(id) => (history.operation(id).invoke, history.operation(id).clock),
-            // What a cache shows came into it before, and what a write compares was read before.
+            // A cache received its value earlier, and the base of a write was read earlier.
             Source::Event(..) | Source::Cache(_) | Source::Request(_) => return false,
         };
         self.basis.shown_before(completed, sent)
     }
 
-    /// The version that brought a later part after the process had looked.
+    /// The version that brought a later part after the process had read its object.
     fn completed(&mut self, group: usize, part: usize, of: &str, seen: &Premise) -> Option<Version> {
         if self.shows(group, part, of, seen)? {
             return None;
@@ -362,7 +362,7 @@ impl<'d> Search<'_, '_, 'd> {
         };
         let declared = &self.groups[group].group.parts[part];
         for version in timeline.between(seen.key, after, Revision::new(u128::MAX)).iter().take(VERSIONS) {
-            // A field comes to the object that was seen, an object may come anew.
+            // A field comes to the same object, but an object may come with a new uid.
             let another = uid.is_some_and(|uid| uid.is_some() && version.uid.is_some() && version.uid != uid);
             if another && declared.field.is_some() {
                 return None;
@@ -374,7 +374,7 @@ impl<'d> Search<'_, '_, 'd> {
         None
     }
 
-    /// The version that brought the early part that was seen.
+    /// The version that brought the earlier part that was seen.
     fn begun(&mut self, taken: &Taken, seen: &Premise) -> Option<Version> {
         let Reading::Present { revision, .. } = seen.reading else { return None };
         let declared = &self.groups[taken.group].group.parts[taken.part];
@@ -389,14 +389,14 @@ impl<'d> Search<'_, '_, 'd> {
         first.filter(|first| first.change == Change::Created)
     }
 
-    /// Whether the early part was written again after it had been taken away, and not certainly after the later part came: then
-    /// the later part may be that of a second attempt.
+    /// Whether the earlier part was written again after its removal, and not certainly after the later part. Then the later
+    /// part may belong to a second attempt.
     fn again(&mut self, taken: &Taken, completed: &Version) -> bool {
         let timeline = &self.evidence.order.timeline;
         let resource = self.evidence.history.resource_of(taken.key);
         let declared = &self.groups[taken.group].group.parts[taken.part];
         for key in self.pieces.keys(declared, resource, &taken.piece.of) {
-            // Another object may have had its own part all along; only one that comes new is a second attempt.
+            // Another object may have had its own part before. Only a new part is a second attempt.
             let mut had = key != taken.key
                 && timeline.at_or_before(key, taken.gone).is_some_and(|version| {
                     self.pieces.of(declared, &version).is_none_or(|p| p.iter().any(|p| p.of == taken.piece.of))
@@ -417,7 +417,7 @@ impl<'d> Search<'_, '_, 'd> {
         false
     }
 
-    /// A write that landed on an object which the later part had made, by a decision that had seen another one of its name, or none.
+    /// A write to an object that the later part created, by a decision that had read another object of the name, or none.
     fn landed(
         &mut self,
         write: OperationId,
@@ -505,7 +505,7 @@ impl<'d> Search<'_, '_, 'd> {
         None
     }
 
-    /// The revision of the first later version that lacks a part; the highest there is where none does.
+    /// The revision of the first later version without a part; `u128::MAX` if there is none.
     fn gone(&mut self, part: &crate::model::declaration::Part, seen: &Version, piece: &Piece) -> Revision {
         let last = Revision::new(u128::MAX);
         let later = self.evidence.order.timeline.between(seen.key, seen.revision, last);
@@ -531,7 +531,8 @@ impl<'d> Search<'_, '_, 'd> {
         None
     }
 
-    /// Whether the object whose field completed it came only after the early part, which so was of another object of the name.
+    /// Whether the object with the completing field was created after the earlier part, which then belonged to another object
+    /// of the name.
     fn is_of_another(&self, group: usize, part: usize, begun: &Version, completed: &Version) -> bool {
         let evidence = self.evidence;
         let declared = &self.groups[group].group.parts[part];

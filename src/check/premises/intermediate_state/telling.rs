@@ -1,4 +1,5 @@
-//! How a group that was seen half done is told.
+//! The findings of `intermediate-state` in words. `tests/documents.rs` compares the sentences of `window` with
+//! `docs/incidents/ip-reconciler.md`.
 
 use crate::check::premises::intermediate_state::{Half, Search};
 use crate::check::{BrokenBy, Draft, Fact, Kind, Ruling};
@@ -16,9 +17,9 @@ impl Search<'_, '_, '_> {
         facts.push(self.completion(half));
         let unproved = match kind {
             Kind::Suspect if half.completed.writer.is_some() => {
-                " Not proved: nothing says that the write rests on these reads (a record of the decision would)."
+                " Not proved: nothing shows that the write rests on these reads (a record of the decision would)."
             }
-            Kind::Suspect => " Not proved: nothing shows who did the later write.",
+            Kind::Suspect => " Not proved: nothing shows the writer of the later part.",
             _ => "",
         };
         let (early, late) = (self.early_words(half), evidence.history.key_name(half.seen_late.key));
@@ -29,24 +30,28 @@ impl Search<'_, '_, '_> {
             key: half.early.0,
             cause: half.title.to_owned(),
             summary: format!(
-                "{client} acted on {early} while another process was {}: it had read that, and {late} as it was before its part",
+                "{client} acted on {early} while another process was {}: it had read that part, and {late} without \
+                the later part",
                 half.title
             ),
             facts,
             reason: format!("{}{unproved}", self.window(half, Some(&o))),
-            refuted_by: "evidence that the process had seen the later part, or that the two writes do not belong together"
-                .to_owned(),
-            consequence: "what is being given out is taken for a leftover, and somebody else gets it too".to_owned(),
+            refuted_by:
+                "evidence that the process had seen the later part, or that the two writes do not belong together"
+                    .to_owned(),
+            consequence: "the client treats an assignment in progress as a leftover, so another client may receive it \
+                         too"
+            .to_owned(),
         });
     }
 
-    /// A decision that saw a group half done and did nothing to it.
+    /// States a decision that saw a group half done and changed nothing of it.
     pub(super) fn only_seen(&self, ruling: &mut Ruling<'_>, pass: &Pass, half: &Half<'_>) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let name = history.client_name(pass.incarnation);
         let client = name.rsplit(':').next().unwrap_or(name);
         let mut facts = self.seen(half, client);
-        // What it tried, where it tried something.
+        // The write that the decision tried, if it tried one.
         let mut tried = pass.writes.iter().map(|&id| (id, history.operation(id)));
         if let Some((id, o)) = tried.rfind(|(_, o)| o.outcome() == Outcome::Rejected) {
             let says = format!("{} was refused with {}", history.request_name(&o), o.status);
@@ -61,13 +66,14 @@ impl Search<'_, '_, '_> {
             key: half.early.0,
             cause: half.title.to_owned(),
             summary: format!(
-                "{client} saw {early} while another process was {}, and {late} before its part",
+                "{client} saw {early} while another process was {}, and {late} without the later part",
                 half.title
             ),
             facts,
-            reason: format!("{} The decision committed nothing that rests on it.", self.window(half, None)),
+            reason: format!("{} The decision committed no write that rests on these reads.", self.window(half, None)),
             refuted_by: "evidence that the two writes do not belong together".to_owned(),
-            consequence: "a decision that takes what it saw for a leftover would undo what is under way".to_owned(),
+            consequence: "a decision that treats the earlier part as a leftover would undo an operation in progress"
+                .to_owned(),
         });
     }
 
@@ -98,8 +104,8 @@ impl Search<'_, '_, '_> {
         self.evidence.version(&half.completed, format!("{words}, now with its part: the operation was complete"))
     }
 
-    /// How long the operation was half done, and how old the reads were when the write was sent: in revisions and, where one clock
-    /// has both ends, in time.
+    /// The interval in which the operation was half done, and the age of the reads when the write was sent: in revisions and,
+    /// if one clock has both ends, in milliseconds.
     fn window(&self, half: &Half<'_>, write: Option<&Operation>) -> String {
         let history = self.evidence.history;
         let sent = |version: &Version| {

@@ -1,7 +1,7 @@
 use crate::check::premises::intermediate_state::{Kind, RULE};
 use crate::check::testing::trial::{holds, kinds, ruled, trial};
 
-/// The plugin gives .47 to web-2 in two writes; the reconciler looks in between and frees it.
+/// The plugin gives .47 to web-2 in two writes. The reconciler reads in between and frees the address.
 const STORY: &str = "default ippools.whereabouts.cni.cncf.io in kube-system\n\
     sts@A CREATE pods/default/web-2 => pods/default/web-2:w2@20\n\
     cni@A CREATE p[.spec.allocations.45.podref=default/web-0] => p:pu@22\n\
@@ -21,7 +21,7 @@ fn an_address_taken_away_between_the_two_writes_that_give_it() {
 #[test]
 fn without_a_declared_decision_it_is_a_suspect() {
     assert_eq!(kinds(&RULE, &STORY.replace(" for d", "")), [Kind::Suspect]);
-    // A watch of which nobody recorded the events may have told it more.
+    // A watch without recorded events may have shown it more.
     let unseen = STORY.replace(" for d", "").replace("rec@A GET p", "rec@A WATCH pods from 34\nrec@A GET p");
     assert_eq!(kinds(&RULE, &format!("recorded audit\n{unseen}")), []);
 }
@@ -57,7 +57,7 @@ fn whoever_reads_the_complete_operation_may_undo_it() {
         "rec@A GET pods/default/web-2 for d => pods/default/web-2:w2@36[.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]=ips]\nrec@A PATCH",
     );
     assert!(holds(&RULE, &complete));
-    // What others wrote to the pool at the same time is nobody's business.
+    // Concurrent writes of others to the pool do not matter.
     let other = STORY.replace(
         "p:pu@40[.spec.allocations.45.podref=default/web-0]",
         "p:pu@40[.spec.allocations={\"45\":{\"podref\":\"default/web-0\"},\"47\":{\"podref\":\"default/web-2\"},\"48\":{\"podref\":\"default/web-5\"}}]",
@@ -65,7 +65,7 @@ fn whoever_reads_the_complete_operation_may_undo_it() {
     assert!(holds(&RULE, &other));
 }
 
-/// Whoever joins by the namespace alone makes one group of all that is in it.
+/// A join by the namespace alone makes one group of all objects in it.
 #[test]
 fn a_group_that_joins_everything_is_left_open_and_takes_no_longer_for_it() {
     let part = "[[group.part]]\nresource = \"widgets\"\nof = [\"metadata.namespace\"]\n";
@@ -139,7 +139,7 @@ fn a_watch_of_the_deletion_takes_nothing_from_the_evidence() {
     let unsure = watch(&format!("rv=0 -{seat}@25"));
     for text in [story, &shown, &unsure] {
         assert_eq!(ruled(&RULE, SEATS, text).kinds(), [Kind::Violation], "{text}");
-        // Who looks at the guest once more sees the seat there, and that the guest has it.
+        // A second read of the guest shows the seat and that the guest has it.
         let again = text.replace("clerk@A DELETE", "clerk@A GET g for d => g:g1@30[.status.seat=s]\nclerk@A DELETE");
         let (before, after) = again.split_once("clerk@A GET g for d => g:g1@10[.spec.rank=1]\n").unwrap_or_default();
         let (look, late) = after.split_once("usher@A PUT status").unwrap_or_default();

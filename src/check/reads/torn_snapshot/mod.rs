@@ -9,7 +9,7 @@ use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Verb};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "torn-snapshot",
-    title: "a list is the state of its revision",
+    title: "a list at revision L is exactly the state of its scope at L",
     group: Group::Reads,
     promise: BrokenBy::Server,
     needs: "a list with its body and its revision",
@@ -40,9 +40,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     pages::audit(evidence, ruling);
-    ruling.undecided_many("nothing shows the labels of an object that a selected list lacks", examiner.unselected);
-    ruling.undecided_many("more objects are missing than were looked through", examiner.skipped);
-    ruling.undecided_many("more is wrong with a list than is named", examiner.cut);
+    ruling.undecided_many("missing objects of unknown labels, in lists with a selector", examiner.unselected);
+    ruling.undecided_many(
+        "lists that were not searched for missing objects, because the limit of one run was reached",
+        examiner.skipped,
+    );
+    ruling.undecided_many("lists with more errors than are reported", examiner.cut);
 }
 
 fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: Vec<Fact>, reason: String) -> Draft {
@@ -61,7 +64,7 @@ fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: 
         ),
         facts,
         reason,
-        refuted_by: "evidence that the versions are of another store".to_owned(),
+        refuted_by: "evidence that the versions belong to another store".to_owned(),
         consequence: "a cache that starts from this list stays wrong: the watch after it never repairs it".to_owned(),
     }
 }
@@ -117,11 +120,11 @@ mod tests {
         let mut s = Specimen::new();
         s.update("a", "u1", 31, 45).list("?resourceVersion=0", 40, &[]);
         assert_eq!(s.kinds(&RULE), [Kind::Violation]);
-        // Two lives of the name may leave a gap between them.
+        // Two incarnations of the name may leave a gap between them.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).create("a", "u2", 45).list("?resourceVersion=0", 40, &[]);
         assert!(s.keeps(&RULE));
-        // And so may a version that nobody saw again.
+        // A version that no later evidence shows may leave a gap too.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).list("?resourceVersion=0", 40, &[]);
         assert!(s.keeps(&RULE));
@@ -141,7 +144,7 @@ mod tests {
             s.create("b", "u9", 41).list("?resourceVersion=0", 40, &[]).get("a", query, Some(("u1", version)));
             assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{query} {version}");
         }
-        // A removal that nobody dates explains the list; the read is what is wrong.
+        // A removal of unknown date explains the list. The error is in the read.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).delete("a", "u1").list("", 40, &[]).get("a", "", Some(("u1", 31)));
         assert!(s.keeps(&RULE));
@@ -164,7 +167,7 @@ mod tests {
             crate::check::testing::trial::kinds(&RULE, &text)
         };
         assert_eq!(gone(40), []);
-        // Sent before the list had been answered.
+        // Sent before the list was answered.
         let mut s = Specimen::new();
         s.create("a", "u1", 31).create("b", "u9", 40).delete("a", "u1").list("", 45, &[("b", "u9", 40)]);
         assert!(s.keeps(&RULE));
@@ -184,7 +187,7 @@ mod tests {
             s.bookmark(w, 45, false);
         };
         assert_eq!(missing("&resourceVersion=31&allowWatchBookmarks=true", &past), [Kind::Violation]);
-        // It began later, it did not come so far, it selects, or it said that something was lost.
+        // It began later, ended below the list, has a selector, or reported a loss.
         assert_eq!(missing("&resourceVersion=32&allowWatchBookmarks=true", &past), []);
         assert_eq!(
             missing("&resourceVersion=31&allowWatchBookmarks=true", &|s, w| {
@@ -199,7 +202,7 @@ mod tests {
             }),
             []
         );
-        // Deleted at a revision that nobody dates.
+        // Deleted at an unknown revision.
         let deleted = |s: &mut Specimen, w| {
             s.delete("a", "u1").bookmark(w, 45, false);
         };
@@ -218,7 +221,7 @@ mod tests {
 
     /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"d\u0000"}`.
     const BEHIND_D: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMiwic3RhcnQiOiJkXHUwMDAwIn0";
-    /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"x"}`: not what servers of Kubernetes write.
+    /// `{"v":"meta.k8s.io/v1","rv":1002,"start":"x"}`: Kubernetes servers do not write this token.
     const OTHER: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMiwic3RhcnQiOiJ4In0";
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
             (BEHIND_D, "b", 1),
             (BEHIND_D, "d", 1),
             (BEHIND_D, "e", 0),
-            // With this token only the items tell where the page ends.
+            // With this token only the items show where the page ends.
             (OTHER, "b", 1),
             (OTHER, "d", 0),
         ] {
@@ -251,7 +254,7 @@ mod tests {
             let mut s = Specimen::new();
             s.update(name, "u9", 900, 2000);
             s.list(&format!("?limit=2&continue={token}"), 1002, &[("f", "u1", 31), ("h", "u3", 33)]);
-            // A page that goes back behind its token is a finding of its own.
+            // A page that goes back behind its token is a separate finding.
             let missing = s.kinds(&RULE).into_iter().filter(|kind| *kind == Kind::Violation);
             assert_eq!(missing.count(), found, "{name} {token}");
         }
@@ -267,7 +270,7 @@ mod tests {
             s.kinds(&RULE)
         };
         assert_eq!(pages(&[("e", "u3", 33)]), [Kind::Violation]);
-        // The second page shows it, so it is not lost; that page goes back behind its token.
+        // The second page shows the object, so the list did not lose it. That page goes back behind its token.
         assert_eq!(pages(&[("b", "u9", 900)]), [Kind::Violation]);
     }
 
@@ -279,7 +282,7 @@ mod tests {
             s.list("?resourceVersion=0&labelSelector=tier%3Dgold", 40, &[]);
             assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{labels}");
         }
-        // A write at 45 on the base 40 was accepted, so version 40 stood at 42.
+        // A write at 45 on base 40 was accepted, so version 40 was current at 42.
         let mut s = Specimen::new();
         let gold = r#"{"tier":"gold"}"#;
         s.create_labelled("a", "u1", 40, gold).update_labelled("a", "u1", 40, 45, gold);

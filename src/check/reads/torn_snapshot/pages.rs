@@ -1,4 +1,6 @@
-//! Pages of one list: none repeats a key of a page before it, or goes back behind the key that its continue token names.
+//! Input: the pages of lists. Output: findings for a page that repeats a key of an earlier page of the same list, and for a
+//! page that shows a key at or before the last key that its continue token names. Pages join by scope, revision and that last
+//! key.
 
 use crate::check::facts::live_keys::path;
 use crate::check::facts::state_check::unless_open;
@@ -7,15 +9,15 @@ use crate::check::{Evidence, Fact, Ruling};
 use crate::history::{Asked, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::FxHashMap;
 
-/// Where a page ends after which another one goes on.
+/// The end of a page that has a next page: scope, revision, and the last key.
 type End = (ScopeId, Revision, Symbol);
 
-/// The pages of a list so far: for each key the page that showed it first, and how many pages were before that one.
+/// Per key of one list: the first page that showed it, and the count of pages before that page.
 type Shown = FxHashMap<KeyId, (OperationId, u32)>;
 
 pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut lists: Vec<Shown> = Vec::new();
-    // Of each end the list, and how many pages it has up to there.
+    // Per page end: the index of the list in `lists`, and its count of pages up to there.
     let mut ends: FxHashMap<End, (usize, u32)> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let more = o.marks.has(Marks::MORE_PAGES) && o.page_end.is_some();
@@ -42,7 +44,7 @@ pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-/// Whether a page shows a key of a page before it, which is then stated.
+/// Whether a page shows a key of an earlier page. States the finding if so.
 fn repeats(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
@@ -63,12 +65,12 @@ fn repeats(
         .into_iter()
         .collect();
     facts.push(evidence.item(id, item.key, item.uid, item.revision, format!("it showed {name} again")));
-    let reason = "The pages of a list are parts of one state, which holds one object under one name.".to_owned();
+    let reason = "The pages of a list are parts of one state, and one state holds one object per name.".to_owned();
     ruling.found(draft(evidence, o, item.key, &format!("shows {name} again"), facts, reason));
     true
 }
 
-/// A page that shows a key at or before the last one of the pages before it.
+/// Reports a page that shows a key at or before the last key of the pages before it.
 fn goes_back(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
     let after = evidence.history.name(o.page_after);
@@ -82,15 +84,14 @@ fn goes_back(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, 
         evidence.request(id, o.asked_revision, format!("asked for what comes after {after}")),
         evidence.item(id, item.key, item.uid, item.revision, format!("the page showed {name}")),
     ];
-    let reason =
-        "A continue token names the last key of the pages before, and the page after it begins behind that key."
-            .to_owned();
+    let reason = "A continue token names the last key of the pages before it, and the next page begins after that key."
+        .to_owned();
     let says = format!("shows {name}, which lies before the page");
-    let open = (!are_plain(&at, &after)).then_some("a store may order such names in another way than etcd");
+    let open = (!are_plain(&at, &after)).then_some("a store other than etcd may order such names differently");
     ruling.found(unless_open(draft(evidence, o, item.key, &says, facts, reason), open));
 }
 
-/// Whether every order of texts agrees on two paths: they differ in letters and digits only.
+/// Whether every text order compares two paths alike: the first parts that differ hold only lower-case letters and digits.
 fn are_plain(one: &str, other: &str) -> bool {
     let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let mut parts = one.split('/').zip(other.split('/'));

@@ -1,4 +1,5 @@
-//! T's changes of a scope, found without looking at the changes of others.
+//! Input: the revision order and a scope. Output: the changes of that scope between two revisions. Indices by resource,
+//! namespace and name are built at their first use, so a lookup does not visit changes of other scopes.
 
 use crate::check::Evidence;
 use crate::check::facts::selectable::Selectable;
@@ -6,21 +7,21 @@ use crate::history::{AttributesId, Difference, DomainId, KeyId, ResourceId, Revi
 use crate::order::{Contradiction, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Changes by resource and namespace, and by name, indexed when they are first asked for.
+/// Changes by resource and namespace, and keys by name. Each index is built at its first use.
 #[derive(Debug)]
 pub struct Changes<'h> {
     evidence: Evidence<'h>,
-    /// By resource: the changes of each namespace by revision.
+    /// Per resource, the changes of each namespace by revision.
     namespaces: FxHashMap<ResourceId, FxHashMap<Symbol, Vec<Version>>>,
     names: Option<FxHashMap<(ResourceId, Symbol), Vec<KeyId>>>,
-    /// The key only where the selector names it.
+    /// Cached results of selectors. The key is set only if the selector names metadata fields.
     selected: FxHashMap<(ScopeId, KeyId, AttributesId), Option<bool>>,
     contradicted: Option<FxHashSet<(DomainId, Revision)>>,
     selectable: FxHashMap<ResourceId, Selectable>,
 }
 
 impl<'h> Changes<'h> {
-    /// Of one history.
+    /// Empty indices for one history.
     pub fn new(evidence: &Evidence<'h>) -> Changes<'h> {
         Changes {
             evidence: *evidence,
@@ -32,7 +33,7 @@ impl<'h> Changes<'h> {
         }
     }
 
-    /// The known changes of keys of a scope (selectors aside) in (after, through], by revision.
+    /// The known changes in (after, through] of keys of a scope, by revision. Selectors are ignored.
     pub fn of(&mut self, scope: ScopeId, after: Revision, through: Revision) -> Vec<Version> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let wanted = history.scopes[scope.index()];
@@ -67,8 +68,8 @@ impl<'h> Changes<'h> {
         list[from..to].to_vec()
     }
 
-    /// The known changes in (after, through], by revision, of objects that may be in the selection of a scope at some time, and of some
-    /// more objects; of all where the selector does not narrow them down.
+    /// The known changes in (after, through], by revision, of objects that may be in a scope's selection at some time, and of
+    /// the keys in `more`. Returns the changes of all objects if the selector does not narrow them down.
     pub fn of_selection(
         &mut self,
         scope: ScopeId,
@@ -90,7 +91,7 @@ impl<'h> Changes<'h> {
         changes
     }
 
-    /// Whether a version is in a selection; `None` where the evidence does not say.
+    /// Whether a version is in a selection; `None` without evidence.
     pub fn selects(&mut self, scope: ScopeId, version: &Version) -> Option<bool> {
         let history = self.evidence.history;
         let names_key = history.name(history.scopes[scope.index()].fields).contains("metadata.");
@@ -98,7 +99,7 @@ impl<'h> Changes<'h> {
         *self.selected.entry(seen).or_insert_with(|| history.selects(scope, version.key, version.attributes))
     }
 
-    /// Whether T has two writes for a change's revision, so that one of them is of another history.
+    /// Whether the revision order has two writes at a change's revision, so that one of them belongs to another history.
     pub fn is_contradicted(&mut self, version: &Version) -> bool {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let domain = |key| history.domain_of(history.resource_of(key));
@@ -108,7 +109,7 @@ impl<'h> Changes<'h> {
                     [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
                 }
                 Contradiction::TwoUids(key, revision, ..) => [Some((domain(*key), *revision)), None],
-                // Selectors see the same of both, and a recorder may have hidden what a ConfigMap holds.
+                // A selector yields the same for both contents, and a recorder may have hidden the data of a ConfigMap.
                 Contradiction::TwoContents(.., Difference::Data) | Contradiction::TwoWrites(..) => [None, None],
                 Contradiction::TwoContents(key, revision, ..) => [Some((domain(*key), *revision)), None],
             };

@@ -1,4 +1,5 @@
-//! Deletions that a stream passed over: it shows a later object of a name of which it, or what it goes on from, had shown another.
+//! Input: one stream and the state from which it continues. Output: findings for deletions that the stream never delivered,
+//! although it shows a later object of the same name.
 
 use crate::check::watches::scope_membership::{By, Membership};
 use crate::check::watches::stream_view::Course;
@@ -7,8 +8,8 @@ use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
 use rustc_hash::FxHashMap;
 
-/// The deletions of objects that a stream held, where no evidence but this stream's next event of the name speaks of them. Deletions that
-/// T knows are changes like others.
+/// Reports deletions of objects that a stream held, if only the stream's next event of the name shows that they ended.
+/// Deletions in the revision order are changes like others and belong to `watch-gap` itself.
 pub(super) fn audit<'h>(
     evidence: &Evidence<'h>,
     course: &Course<'h>,
@@ -16,7 +17,7 @@ pub(super) fn audit<'h>(
     membership: &mut Membership<'h>,
     ruling: &mut Ruling<'_>,
 ) {
-    // What the stream holds of each name: what shows it, its uid, its revision; nothing where that is open.
+    // Per name, what the stream holds: evidence, uid and revision. `None` means that this is open.
     let mut held: FxHashMap<KeyId, Option<Held>> = FxHashMap::default();
     let mut reached = Revision::NONE;
     for index in course.initial.start..end {
@@ -25,12 +26,12 @@ pub(super) fn audit<'h>(
             continue;
         }
         let live = index >= course.live.start;
-        // What is out of order, or of no date, leaves open what the stream holds.
+        // An event that is out of order, or without a date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
         let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
         let before = held.insert(d.key, None);
         if ordered && shows && d.uid.is_some() && d.revision.is_some() {
-            // A state that shows a name twice up to its marker is `bad-initial-state`.
+            // A state that shows a name twice before its marker belongs to `bad-initial-state`.
             let counts = live || course.marker.is_none();
             let before = before.unwrap_or_else(|| if live { at_start(membership, course, d.key) } else { None });
             if let Some(before) = before.filter(|before| counts && before.1 != d.uid && before.2 < d.revision) {
@@ -48,7 +49,7 @@ pub(super) fn audit<'h>(
 
 type Held = (By, Symbol, Revision);
 
-/// What the scope held of a name when the stream began.
+/// The object that the scope held under a name when the stream began.
 fn at_start<'h>(membership: &mut Membership<'h>, course: &Course<'h>, key: KeyId) -> Option<Held> {
     let start = course.start?;
     let said = membership.at_start(course, key).filter(|said| said.member && said.uid.is_some())?;
@@ -65,7 +66,7 @@ fn deletion(
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
     ruling.checked(course.operation.incarnation);
-    // One that T knows is named with its revision; one object of two uids is `identity-break`.
+    // A deletion in the revision order is reported with its revision. One object with two uids belongs to `identity-break`.
     let of_it =
         |v: &Version| v.change == Change::Deleted && v.revision < d.revision && (v.uid == uid || !v.uid.is_some());
     let mut between = timeline.between(d.key, since, d.revision).iter();
@@ -76,7 +77,8 @@ fn deletion(
     let name = history.key_name(d.key);
     let draft = Draft {
         summary: format!(
-            "{} never sent {} the deletion of {name} with uid {}: the stream ({}) went on with another object of that name",
+            "{} never sent {} the deletion of {name} with uid {}: the stream ({}) continued with another object of \
+            that name",
             evidence.server_words(&course.operation),
             evidence.observer_words(&course.operation),
             evidence.short_uid(uid),
@@ -87,13 +89,14 @@ fn deletion(
             evidence.delivery(
                 index,
                 course.watch,
-                format!("received {} with another uid, next about that name", evidence.delivery_words(index)),
+                format!("received {} with another uid as the next event of that name", evidence.delivery_words(index)),
             ),
         ],
-        reason: "A uid is of one object: before another can have the name, the first is deleted, and a watch delivers every change of its scope or says that it cannot."
+        reason: "A uid belongs to one object. The first object was deleted before another got its name, and a watch \
+                delivers every change of its scope or says that it cannot."
             .to_owned(),
-        refuted_by: "a fuller record of the stream that holds the DELETED event".to_owned(),
-        consequence: "a client that acts on the end of objects (finalizers, addresses, volumes) never hears of this one's".to_owned(),
+        refuted_by: "a more complete record of the stream with the DELETED event".to_owned(),
+        consequence: "a client that acts on deletions (finalizers, addresses, volumes) misses this one".to_owned(),
         ..course.draft(d.key)
     };
     ruling.found(evidence.unless_lost(course.settle(draft)));

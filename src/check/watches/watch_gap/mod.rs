@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "watch-gap",
-    title: "a watch delivers every change of its scope",
+    title: "a watch delivers every change of its scope before it goes past it, or says that it cannot",
     group: Group::Watches,
     promise: BrokenBy::Server,
     needs: "the events of a watch, and other evidence of a change in its scope",
@@ -33,7 +33,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for course in Course::all(evidence) {
         let Some(end) = identified(evidence, &course) else { continue };
         if ruling.is_full() {
-            ruling.undecided("streams that were not looked at, since there are more gaps than are listed");
+            ruling.undecided("streams that were not examined, because the report has reached its limit of violations");
             continue;
         }
         if let Some(account) = Account::open(evidence, &course, end) {
@@ -43,11 +43,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         lives::audit(evidence, &course, end, &mut membership, ruling);
     }
     if removals.is_some_and(|removals| removals.skipped) {
-        ruling.undecided("there are more removals of unknown revision than were held against every stream");
+        ruling.undecided("removals of unknown revision that were not compared with every stream");
     }
 }
 
-/// Up to which delivery a stream accounts for what it passes: the first error, or its end. None where an event is of nobody knows what.
+/// The delivery up to which a stream accounts for changes: the first error, or its end. `None` if an event's object is
+/// unknown.
 fn identified(evidence: &Evidence<'_>, course: &Course<'_>) -> Option<usize> {
     let deliveries = &evidence.history.deliveries;
     let mut all = course.initial.start..course.live.end;
@@ -57,29 +58,29 @@ fn identified(evidence: &Evidence<'_>, course: &Course<'_>) -> Option<usize> {
     Some(all.find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(course.live.end))
 }
 
-/// What a stream accounts for.
+/// The range of revisions that a stream accounts for.
 struct Account<'c, 'h> {
     evidence: &'c Evidence<'h>,
     course: &'c Course<'h>,
-    /// After this revision.
+    /// Exclusive lower bound.
     after: Revision,
-    /// The delivery that shows `after`, unless the request does.
+    /// The delivery that shows `after`; `None` if the request does.
     opened_by: Option<usize>,
-    /// Through this one.
+    /// Inclusive upper bound.
     through: Revision,
-    /// Up to this delivery: the first error, or the end.
+    /// Deliveries below this index count: it is the first error, or the end.
     end: usize,
-    /// Whether the scope is recorded.
+    /// Whether the request, and so the scope, is recorded.
     scoped: bool,
 }
 
-/// What the stream said about single keys: built when a change is not among its events.
+/// The events of a stream, by key. Built when a change is not among its events.
 struct Said {
     /// Per key: (revision, delivery, whether the object was in the scope after it), by revision.
     of: FxHashMap<KeyId, Vec<(Revision, usize, bool)>>,
     /// Keys with a DELETED event of unknown date.
     undated: FxHashSet<KeyId>,
-    /// (highest revision so far, delivery) where it rises.
+    /// (highest revision so far, delivery), at each rise.
     reached: Vec<(Revision, usize)>,
 }
 
@@ -91,7 +92,7 @@ impl<'c, 'h> Account<'c, 'h> {
         let began_below = course.began_below.filter(|_| scoped && course.initial.start < end);
         let (after, opened_by) = match (base, began_below) {
             (Some(base), _) => (base, course.marker),
-            // Or from the first event after its initial part, where that is earlier.
+            // Or from the first event after the initial part, if that is earlier.
             (None, Some((below, _))) if course.progress().next().is_none_or(|(_, d)| below <= d.revision) => {
                 (below.previous(), Some(course.initial.start))
             }
@@ -107,7 +108,7 @@ impl<'c, 'h> Account<'c, 'h> {
         let selective = history.is_selective(scope);
         let mut delivered: Vec<(Revision, KeyId)> =
             course.changes(course.live.start..self.end).map(|(_, d)| (d.revision, d.key)).collect();
-        // In order unless the stream is not.
+        // A stream out of order is the only case in which this sort moves anything.
         delivered.sort();
         let (mut next, mut kept) = (0, 0);
         let mut said = selective.then(|| self.said());
@@ -131,12 +132,12 @@ impl<'c, 'h> Account<'c, 'h> {
                 continue;
             }
             let proof = match before {
-                // Any change of an object that the stream holds is an event: it stays, or it leaves.
+                // Any change of an object that the stream holds produces an event: the object stays, or it leaves.
                 Some((index, true)) => Some(Owed::Member(index)),
                 _ if !self.scoped => None,
                 _ if puts && selected == Some(true) => Some(Owed::Selected),
                 Some((_, false)) => None,
-                // What a list from which the stream goes on showed in the selection.
+                // The list from which the stream continues showed the object in the selection.
                 None if selective && let Some(held) = self.held(membership, version.key) => Some(held),
                 None if !puts && !selective => Some(Owed::Selected),
                 None if selected == Some(false) || !puts => {
@@ -148,7 +149,7 @@ impl<'c, 'h> Account<'c, 'h> {
             };
             match proof {
                 Some(_) if changes.is_contradicted(&version) => {
-                    ruling.undecided("the revision of a change that was not delivered answers for two writes");
+                    ruling.undecided("a change was not delivered, but its revision answers for two writes");
                 }
                 Some(proof) => {
                     ruling.checked(course.operation.incarnation);
@@ -158,7 +159,7 @@ impl<'c, 'h> Account<'c, 'h> {
                     self.lost(&version, Owed::Perhaps, said, ruling);
                 }
                 None if self.scoped && selected.is_none() => {
-                    ruling.undecided("the evidence does not say whether a change concerned the watch's selector");
+                    ruling.undecided("the evidence does not show whether a change concerned the watch's selector");
                 }
                 None => {}
             }
@@ -166,7 +167,7 @@ impl<'c, 'h> Account<'c, 'h> {
         ruling.checked_many(course.operation.incarnation, kept);
     }
 
-    /// What shows that an object was in the selection when the stream began.
+    /// Evidence that an object was in the selection when the stream began.
     fn held(&self, membership: &mut Membership<'h>, key: KeyId) -> Option<Owed> {
         let held = membership.at_start(self.course, key).filter(|said| said.member)?;
         Some(Owed::Held(held.by, held.uid))
@@ -205,7 +206,8 @@ impl<'c, 'h> Account<'c, 'h> {
         }];
         let mut because = match course.began_below.filter(|_| self.opened_by == Some(course.initial.start)) {
             Some((below, _)) => format!(
-                "The write of revision {below} was sent after the first event had come, so the state with which the stream began lies below it. "
+                "The write of revision {below} was sent after the first event had come, so the stream's own state \
+                lies below it. "
             ),
             None => String::new(),
         };
@@ -213,7 +215,8 @@ impl<'c, 'h> Account<'c, 'h> {
             Owed::Selected | Owed::Perhaps => {}
             Owed::Held(by, uid) => {
                 facts.push(by.fact(evidence, version.key, uid));
-                because += "The object was in the selection when the stream began, so any change of it is an event: it stays, or it leaves. ";
+                because +=
+                    "The object was in the selection when the stream began, so any change of it produces an event. ";
             }
             Owed::Member(index) => {
                 facts.push(evidence.delivery(
@@ -221,13 +224,13 @@ impl<'c, 'h> Account<'c, 'h> {
                     course.watch,
                     format!("received {}", evidence.delivery_words(index)),
                 ));
-                because += "The stream held the object, so any change of it is an event: it stays in the scope, or it leaves. ";
+                because += "The stream held the object, so any change of it produces an event. ";
             }
             Owed::Start(start) => {
                 facts.push(
                     evidence.version(&start, format!("{name} was in the selection at revision {}", start.revision)),
                 );
-                because += "The change took the object out of the selection, which is a DELETED event. ";
+                because += "The change took the object out of the selection, which produces a DELETED event. ";
             }
         }
         facts.push(evidence.version(version, evidence.change_words(version)));
@@ -256,13 +259,13 @@ impl<'c, 'h> Account<'c, 'h> {
             ),
             facts,
             reason: format!(
-                "A watch delivers every change of its scope before it goes past its revision, or says that it cannot. {because}\
-                 Nothing at revision {} came, and {reached} did.",
+                "A watch delivers every change of its scope before it goes past the revision of that change, or says \
+                that it cannot. {because}Nothing at revision {} came, and {reached} did.",
                 version.revision
             ),
-            refuted_by: "a fuller record of the stream that holds the event".to_owned(),
+            refuted_by: "a more complete record of the stream with the event".to_owned(),
             consequence:
-                "the client keeps the object as it was before, until it changes again or the client lists anew"
+                "the client keeps the old state of the object until the object changes again or the client lists again"
                     .to_owned(),
             ..course.draft(version.key)
         };
@@ -271,23 +274,23 @@ impl<'c, 'h> Account<'c, 'h> {
     }
 }
 
-/// Why a change had to be delivered.
+/// The reason why the stream had to deliver a change.
 #[derive(Clone, Copy)]
 enum Owed {
-    /// It lies in the scope.
+    /// The change lies in the scope.
     Selected,
     /// The stream had delivered the object.
     Member(usize),
     /// The object was in the selection when the stream began.
     Start(Version),
-    /// A list or stream from which this one goes on shows that.
+    /// A list or stream from which this one continues shows the object in the selection.
     Held(By, Symbol),
-    /// It may lie in the scope: nothing is kept of what the selector names.
+    /// It may lie in the scope: the evidence keeps nothing of the field that the selector names.
     Perhaps,
 }
 
 impl Said {
-    /// What the stream had said last of a key below a revision: the delivery, and whether the object was in the scope.
+    /// The stream's last event of a key below a revision: the delivery, and whether the object was in the scope after it.
     fn before(&self, key: KeyId, revision: Revision) -> Option<(usize, bool)> {
         let line = self.of.get(&key)?;
         let at = line.partition_point(|l| l.0 < revision).checked_sub(1)?;

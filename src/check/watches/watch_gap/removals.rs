@@ -1,4 +1,5 @@
-//! Removals of which nobody knows the revision, and that a stream went past without their DELETED event.
+//! Input: removals at unknown revisions, and streams. Output: findings for streams that went past such a removal without a
+//! DELETED event. A removal lies between two known revisions; a stream must reach the upper one to have passed it.
 
 use crate::check::facts::removals;
 use crate::check::watches::watch_gap::Account;
@@ -7,10 +8,11 @@ use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
 use crate::order::{Change, Removal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How many pairs of a stream and a removal are looked at in one history.
+/// Pairs of a stream and a removal that are examined in one history.
 const PAIRS: usize = 50_000_000;
 
-/// The removals that lie between two revisions, by resource. One of which T may know the deletion after all is left to the rule on changes.
+/// Removals bounded on both sides, by resource. The rule on changes handles those for which the revision order may know the
+/// deletion.
 pub(super) struct Removals<'e> {
     of: FxHashMap<ResourceId, Vec<&'e Removal>>,
     pairs: usize,
@@ -31,7 +33,7 @@ impl<'e> Removals<'e> {
         Removals { of, pairs: 0, skipped: false }
     }
 
-    /// Names those that a stream passed over.
+    /// States the removals that a stream went past without an event.
     pub(super) fn audit(&mut self, account: &Account<'_, '_>, ruling: &mut Ruling<'_>) {
         let (evidence, course) = (account.evidence, account.course);
         let (history, scope) = (evidence.history, course.operation.scope);
@@ -57,11 +59,11 @@ impl<'e> Removals<'e> {
     }
 }
 
-/// What a stream said of the objects of each name.
+/// The events of a stream, by name.
 struct Seen {
-    /// The last delivery that shows it, and its revision.
+    /// The last delivery that shows the object, and its revision.
     held: FxHashMap<KeyId, (usize, Revision)>,
-    /// Names of which some DELETED event came, whatever its date.
+    /// Names with a DELETED event, whatever its date.
     ended: FxHashSet<KeyId>,
 }
 
@@ -107,11 +109,12 @@ fn lost(account: &Account<'_, '_>, removal: &Removal, held: Option<usize>, rulin
         ),
         facts,
         reason: format!(
-            "The removal was answered before a write was sent that got revision {}, so it lies below that; a watch delivers every change of its scope before it goes past it.",
+            "The removal was answered before the write of revision {} was sent, so it lies below that revision. A \
+            watch delivers every change of its scope before it goes past it.",
             removal.before.unwrap_or_default()
         ),
-        refuted_by: "a fuller record of the stream that holds the DELETED event".to_owned(),
-        consequence: "the client keeps an object that is gone, until it lists anew".to_owned(),
+        refuted_by: "a more complete record of the stream with the DELETED event".to_owned(),
+        consequence: "the client keeps an object that is gone, until it lists again".to_owned(),
         ..course.draft(removal.key)
     };
     ruling.found(evidence.unless_lost(course.settle(draft)));

@@ -27,7 +27,7 @@ fn a_bookmark_goes_past_a_change_and_an_end_does_not() {
     let mut s = Specimen::new();
     let w = s.watch("&resourceVersion=20&allowWatchBookmarks=true");
     s.create("a", "u1", 30).event(w, "ADDED", ("a", "u1", 30)).update("a", "u1", 30, 33);
-    assert!(s.keeps(&RULE), "the stream may deliver it yet");
+    assert!(s.keeps(&RULE), "the stream may still deliver it");
     s.bookmark(w, 33, false);
     assert_eq!(s.kinds(&RULE), [Kind::Violation]);
 }
@@ -67,7 +67,7 @@ fn the_initial_part_counts_from_its_end() {
     s.event(w, "ADDED", ("a", "u1", 33)).event(w, "ADDED", ("b", "u2", 21)).bookmark(w, 34, true);
     s.update("a", "u1", 33, 35).event(w, "MODIFIED", ("a", "u1", 35)).bookmark(w, 36, false);
     assert!(s.keeps(&RULE));
-    // Without the bookmark: from the first event that is not ADDED on.
+    // Without the bookmark: from the first event that is not ADDED.
     let mut s = Specimen::new();
     s.create("a", "u1", 30).update("a", "u1", 30, 33);
     let w = s.watch("&resourceVersion=0");
@@ -89,7 +89,7 @@ fn a_selector_decides_what_is_owed() {
     s.create_labelled("a", "u1", 30, IRON).update_labelled("a", "u1", 30, 33, IRON);
     s.create_labelled("b", "u2", 35, GOLD).event_labelled(w, "ADDED", ("b", "u2", 35), GOLD);
     assert!(s.keeps(&RULE));
-    // Held by the stream: even a change of unknown labels is an event.
+    // Held by the stream: a change of unknown labels produces an event too.
     let mut s = Specimen::new();
     let w = s.watch("&resourceVersion=20&labelSelector=tier%3Dgold");
     s.event_labelled(w, "ADDED", ("a", "u1", 30), GOLD).update_labelled("a", "u1", 30, 33, IRON);
@@ -160,7 +160,7 @@ fn another_uid_of_a_name_shows_that_a_deletion_was_lost() {
     assert_eq!(stream(&[], "MODIFIED"), [], "one object of two uids: `identity-break`");
     assert_eq!(stream(&[("u2", 33)], "ADDED"), [Kind::Violation]);
     assert_eq!(stream(&[("u1", 33)], "ADDED"), []);
-    // Wrongly dated, but delivered.
+    // Delivered with a wrong revision.
     assert_eq!(stream(&[("u1", 30)], "ADDED"), []);
 }
 
@@ -196,7 +196,7 @@ fn a_line_that_could_not_be_used_may_have_been_the_event() {
             s.event(w, "DELETED", ("a", "u1", 33)).cut();
         }
         s.event(w, "ADDED", ("a", "u2", 35));
-        // Behind what the stream went past, nothing is missed.
+        // Nothing above the stream's last revision counts as missed.
         s.event(w, "ADDED", ("b", "u3", 36)).cut();
         s.kinds(&RULE)
     };
@@ -211,9 +211,9 @@ fn finds_a_removal_of_which_only_its_answer_tells() {
     for (stream, found) in [
         ("from 19 +x:u1@20 +y:u2@24", 1),
         ("from 19 +x:u1@20 -x:u1@22 +y:u2@24", 0),
-        // It went no further than the removal may have been.
+        // It did not reach the upper bound of the removal.
         ("from 19 +x:u1@20", 0),
-        // It began when the object was gone, or may have been.
+        // It began when the object was gone, or may have been gone.
         ("from 22 +y:u2@24", 0),
         ("labels(a=b) from 19 +y:u2@24", 0),
         ("labels(a=b) from 19 +x:u1@20 +y:u2@24", 1),

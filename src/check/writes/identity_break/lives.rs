@@ -1,5 +1,6 @@
-//! Lives that the versions of a name contradict: one that goes on after its end, one that begins twice, and two with no room between
-//! them. `identity-break` reports them.
+//! Input: the versions of each name. Output: findings for lives that these versions contradict: a life that continues after
+//! its end, a life that begins twice, and two lives without a free revision between them. `identity-break` reports them. Trap:
+//! a uid from the body of an update is a claim of the client and proves no life.
 
 use crate::check::facts::commit_evidence;
 use crate::check::writes::identity_break::adjacent;
@@ -9,10 +10,10 @@ use crate::history::{Deletion, IncarnationId, KeyId, ResourceId, Revision, Symbo
 use crate::order::{Change, Lifetime, Provenance, Version, Versions};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Versions of which two sources show two uids, and nothing says which is right.
+/// Versions for which two sources show two uids, without evidence which is right.
 pub(in crate::check) type Open = FxHashSet<(KeyId, Revision)>;
 
-/// How many revisions between two lives are looked at: among more of them one is always free.
+/// The most revisions between two lives that are examined. Among more of them one is presumed free.
 const ROOM: u128 = 32;
 
 pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut Ruling<'_>) {
@@ -26,22 +27,22 @@ pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut
     of_two_names(evidence, ruling);
 }
 
-/// What is known of one life up to a version.
+/// The known part of one life up to a version.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     uid: Symbol,
-    /// The last version that it had.
+    /// Its last known version.
     last: Option<Version>,
     end: Option<Version>,
-    /// A version that shows when it was created.
+    /// A version that shows the creationTimestamp.
     created: Option<(Version, u32)>,
-    /// The first version with which its deletion had begun.
+    /// The first version with a deletionTimestamp.
     ending: Option<Version>,
-    /// Whether something was found: once is enough.
+    /// Whether a finding was stated. One per life is enough.
     told: bool,
 }
 
-/// The lives of one name, in order of their versions.
+/// The lives of one name, in the order of their versions.
 struct Name<'e> {
     evidence: &'e Evidence<'e>,
     open: &'e Open,
@@ -85,13 +86,13 @@ impl Name<'_> {
         }
     }
 
-    /// The uid of a version; a tombstone without the value before it is that of the request which left it.
+    /// The uid of a version. A tombstone without a previous value has the uid from the answer of the request that left it.
     fn uid(&self, version: &Version) -> Symbol {
         let unnamed = version.change == Change::Deleted && !version.uid.is_some() && version.writer.is_some();
         if unnamed { self.evidence.history.operation(version.writer).answer_uid } else { version.uid }
     }
 
-    /// Judges one version of a life by what came before it. Whether something was found.
+    /// Compares one version of a life with the versions before it. Returns whether it stated a finding.
     fn continues(&self, life: &Life, before: Option<Life>, version: &Version, ruling: &mut Ruling<'_>) -> bool {
         let process = self.evidence.shower(version);
         if let Some(end) = &life.end {
@@ -110,7 +111,7 @@ impl Name<'_> {
         }
         ruling.checked(process);
         let full = self.taken_between(&before, &last, version);
-        // A change that stands on a version with another uid is told by that.
+        // A change on the base of a version with another uid is reported as that.
         let stands = version.change == Change::Updated && adjacent(self.evidence, &last, version);
         if let Some(taken) = full.filter(|_| !stands) {
             no_room(self.evidence, [&last, version], &taken, ruling);
@@ -118,7 +119,7 @@ impl Name<'_> {
         false
     }
 
-    /// Judges what an object keeps for life. Whether something was found.
+    /// Compares what an object keeps for life. Returns whether it stated a finding.
     fn keeps(&self, life: &mut Life, version: &Version, ruling: &mut Ruling<'_>) -> bool {
         let evidence = self.evidence;
         if !version.attributes.is_some() {
@@ -130,7 +131,7 @@ impl Name<'_> {
             Some((first, created)) if shown.created != 0 => {
                 ruling.checked(evidence.shower(version));
                 if created != shown.created {
-                    changed(evidence, [&first, version], "its creationTimestamp is another one", ruling);
+                    changed(evidence, [&first, version], "its creationTimestamp differs", ruling);
                     return true;
                 }
             }
@@ -153,35 +154,34 @@ impl Name<'_> {
         let uid = evidence.short_uid(version.uid);
         let draft = Draft {
             summary: format!(
-                "{name} with uid {uid} was deleted at revision {}, and was there again at {}",
+                "{name} with uid {uid} was deleted at revision {}, and existed again at {}",
                 end.revision, version.revision
             ),
             facts: vec![
                 evidence.version(end, format!("{name} with uid {uid} was deleted at revision {}", end.revision)),
                 evidence.version(version, format!("{name} had uid {uid} again at {}", version.revision)),
             ],
-            reason: "A uid is of one life: no version of an object comes after its deletion.".into(),
-            refuted_by: "evidence that the deletion is of another object, or that the event carries an earlier version"
+            reason: "One uid has one life, so no version of an object comes after its deletion.".into(),
+            refuted_by: "evidence that another object was deleted, or that the event carries an earlier version".into(),
+            consequence: "clients that acted on the deletion (volumes, addresses, children) acted on a living object"
                 .into(),
-            consequence:
-                "whoever acted on the end of the object (its volumes, addresses, children) acted on a living one".into(),
             ..bare(evidence, version)
         };
         let is_dated = evidence.order.timeline.is_dated(end);
         let doubt = (!is_dated).then_some(
-            "servers before 1.10 put the version that the object had into the event, so that it does not say when the object was deleted",
+            "servers before 1.10 put the object's last version into the event, so the event does not date the deletion",
         );
         state(evidence, [end, version], draft, doubt, ruling);
     }
 
-    /// The versions of other names that take every revision between two lives, where no room is left for the end of the first one and
-    /// the beginning of the second one.
+    /// The versions of other names that use up every revision between two lives, so that the deletion of the first and the
+    /// creation of the second have no revision. `None` if there is room.
     fn taken_between(&self, before: &Life, last: &Version, first: &Version) -> Option<Vec<Version>> {
         let timeline = &self.evidence.order.timeline;
         let shown = timeline.present_through(last).max(last.revision);
         let end = before.end.filter(|end| end.revision > last.revision && end.revision < first.revision);
         let from = end.map_or(shown, |end| end.revision);
-        // The second life may begin at its first known version, unless that is a change of what was there.
+        // The second life may begin at its first known version, unless that version is an update.
         let mut needs = u128::from(end.is_none()) + u128::from(first.change == Change::Updated);
         let gap = first.revision.value().checked_sub(from.value())?.checked_sub(1)?;
         let mut taken = Vec::new();
@@ -190,7 +190,7 @@ impl Name<'_> {
         }
         let mut revision = from.next();
         while revision < first.revision {
-            // A version of the name itself may be the end or the beginning.
+            // A version of the name itself may be the deletion or the creation.
             match self.other_at(first.key, revision) {
                 Some(other) => taken.push(other),
                 None => needs -= 1,
@@ -203,7 +203,7 @@ impl Name<'_> {
         Some(taken)
     }
 
-    /// The version of another name that has a revision of the same counter.
+    /// The version of another name at a revision of the same counter.
     fn other_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         let (history, timeline) = (self.evidence.history, &self.evidence.order.timeline);
         let own = history.resource_of(key);
@@ -215,7 +215,7 @@ impl Name<'_> {
     }
 }
 
-/// Whether a version is certainly a creation: the answer to the request that made it says so, or etcd.
+/// Whether a version is certainly a creation: an etcd witness or the answer of its writer shows it.
 fn is_made_by(evidence: &Evidence<'_>, version: &Version) -> bool {
     let answered = || version.writer.is_some() && evidence.history.operation(version.writer).status == 201;
     version.change == Change::Created && (version.provenance == Provenance::Witness || answered())
@@ -227,7 +227,7 @@ fn changed(evidence: &Evidence<'_>, versions: [&Version; 2], what: &str, ruling:
     let name = evidence.history.key_name(after.key);
     let draft = Draft {
         summary: format!(
-            "{name} with uid {} was another object at version {} than at {}: {what}",
+            "{name} with uid {} at version {} is not the object that it was at {}: {what}",
             evidence.short_uid(after.uid),
             after.revision,
             before.revision
@@ -236,10 +236,10 @@ fn changed(evidence: &Evidence<'_>, versions: [&Version; 2], what: &str, ruling:
             evidence.version(before, format!("{name} was shown at version {}", before.revision)),
             evidence.version(after, format!("{name} was shown at version {}: {what}", after.revision)),
         ],
-        reason: "An object keeps its creationTimestamp for life, and a deletion that has begun is never taken back."
+        reason: "An object keeps its creationTimestamp for life, and a deletion that has begun never ends without a removal."
             .into(),
-        refuted_by: "evidence that one of the two was altered on its way, or is of another cluster".into(),
-        consequence: "controllers act on an age, or on an end, that is not so".into(),
+        refuted_by: "evidence that one of the two was altered in transit, or belongs to another cluster".into(),
+        consequence: "controllers act on a wrong age or a wrong deletion".into(),
         ..bare(evidence, after)
     };
     state(evidence, versions, draft, None, ruling);
@@ -258,10 +258,11 @@ fn second_birth(evidence: &Evidence<'_>, earlier: &Version, version: &Version, r
             evidence.version(earlier, format!("{first} had uid {uid} at {}", earlier.revision)),
             evidence.version(version, format!("{second} was created with uid {uid} at {}", version.revision)),
         ],
-        reason: "A server draws a new uid for every object that it creates, so that none is given twice.".into(),
+        reason: "A server gives a new uid to every object that it creates, so no two objects have one uid.".into(),
         refuted_by: "evidence that one of the two answers belongs to another request, or that nothing was created"
             .into(),
-        consequence: "whoever tells lives apart by uid (owners, volumes, leases) takes two objects for one".into(),
+        consequence: "a client that identifies objects by uid (owners, volumes, leases) treats two objects as one"
+            .into(),
         ..bare(evidence, version)
     };
     state(evidence, [earlier, version], draft, None, ruling);
@@ -287,16 +288,19 @@ fn no_room(evidence: &Evidence<'_>, lives: [&Version; 2], taken: &[Version], rul
             first.revision
         ),
         facts,
-        reason: "A uid never changes, so the first object was deleted and another one created: two writes, each with a revision of its own."
+        reason: "A uid never changes, so the first object was deleted and another was created. These are two writes \
+                with two revisions."
             .into(),
         refuted_by: "evidence that one of the versions belongs to another cluster".into(),
-        consequence: "whoever tells lives apart by uid (owners, volumes, leases) takes one object for another".into(),
+        consequence: "a client that identifies objects by uid (owners, volumes, leases) mistakes one object for \
+                     another"
+            .into(),
         ..bare(evidence, first)
     };
     state(evidence, lives, draft, None, ruling);
 }
 
-/// One uid that was given to two names of a built-in resource.
+/// Reports one uid that two names of a built-in resource were created with.
 fn of_two_names(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let lives = evidence.order.lifetimes(history);
@@ -345,11 +349,11 @@ fn state(
     ruling: &mut Ruling<'_>,
 ) {
     if versions.into_iter().any(|version| commit_evidence::went_back(evidence, version)) {
-        return ruling.undecided("lives on both sides of a store that went back");
+        return ruling.undecided("lives on both sides of a revision rewind of the store");
     }
     let group = evidence.history.resources[evidence.history.resource_of(draft.key).index()].group;
     let own_store = is_aggregated(evidence.history.name(group))
-        .then_some("an extension API server may give uids and versions in another way");
+        .then_some("an extension API server may assign uids and versions differently");
     if let Some(doubt) = doubt.or(own_store) {
         draft.kind = Kind::Suspect;
         draft.reason = format!("{} Not proved: {doubt}.", draft.reason);
@@ -367,7 +371,7 @@ mod tests {
     use crate::check::testing::trial::{kinds, trial};
     use crate::check::writes::identity_break::RULE;
 
-    /// Tries every place of a deletion and a creation between two lives, among revisions of which a mask takes some.
+    /// Tries every place of a deletion and a creation between two lives, with the revisions of a mask taken.
     fn has_place(first: u32, second: u32, taken: u32, is_update: bool) -> bool {
         let free = |revision: &u32| taken >> (revision - first) & 1 == 0;
         (first + 1..second).filter(free).any(|deletion| {

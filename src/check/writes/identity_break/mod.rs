@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 /// The rule.
 pub const RULE: Rule = Rule {
     slug: "identity-break",
-    title: "a name's uid changes only through a deletion and a creation",
+    title: "a key's uid changes only through a deletion and a creation, and one uid has one life",
     group: Group::Writes,
     promise: BrokenBy::Server,
     needs: "two adjacent versions of one key with their uids",
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if before.uid == after.uid || !adjacent(evidence, &before, &after) {
             continue;
         }
-        // Which uid such a version has is not known.
+        // The uid of such a version is not known.
         if [&before, &after].iter().any(|version| open.contains(&(version.key, version.revision))) {
             continue;
         }
@@ -57,7 +57,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     lives::check(evidence, &open, ruling);
 }
 
-/// Whether nothing can lie between two versions of a key: the second is a write on the first, or a watch shows all between.
+/// Whether nothing can lie between two versions of a key: the second is a write on the first, or a watch covers the range.
 pub(in crate::check) fn adjacent(evidence: &Evidence<'_>, before: &Version, after: &Version) -> bool {
     let history = evidence.history;
     if after.writer.is_some() {
@@ -79,7 +79,7 @@ pub(in crate::check) fn adjacent(evidence: &Evidence<'_>, before: &Version, afte
     })
 }
 
-/// Whether a uid at a version is only what an update's request claims of its base.
+/// Whether a uid at a version is only a claim about its base by an update's request.
 fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid: Symbol) -> bool {
     if !id.is_some() {
         return false;
@@ -88,7 +88,7 @@ fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid
     o.verb == Verb::Update && o.asked_revision == revision && o.request_uid == uid && o.answer_uid != uid
 }
 
-/// Two uids, each with the version and what shows it there, and whether that is certain.
+/// Two uids, each with its version, its evidence, and whether it is certain.
 fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fragment, bool); 2]) {
     let history = evidence.history;
     let version = shown[1].0;
@@ -99,7 +99,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fr
         let says = format!("{key} had uid {uid} at {}", version.revision);
         evidence.shown(version, fragment.origin, fragment.uid, says)
     });
-    // Who was shown what is not so: one of two may be right, unless the other certainly is.
+    // The finding names the process that was shown the wrong uid. Either may be right unless the other is certain.
     let incarnation = match shown.map(|(.., certain)| certain) {
         [true, false] => facts[1].incarnation,
         [false, true] => facts[0].incarnation,
@@ -117,10 +117,13 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fr
             version.revision
         ),
         facts: facts.into(),
-        reason: "a uid is given at creation and never changes; another uid needs a deletion and a creation before it"
+        reason: "The server gives a uid at creation, and it never changes. Another uid needs a deletion and a \
+                creation before it."
             .into(),
         refuted_by: "a deletion and a creation of the name between the two versions".into(),
-        consequence: "whoever tells lives apart by uid (owners, volumes, leases) takes one object for another".into(),
+        consequence: "a client that identifies objects by uid (owners, volumes, leases) mistakes one object for \
+                     another"
+            .into(),
     });
 }
 
@@ -129,7 +132,7 @@ mod tests {
     use super::{Kind, RULE};
     use crate::check::testing::trial::{drawn, holds, judged, kinds};
 
-    /// Whom the findings name, each with who is cited for what.
+    /// The clients of the findings, each with the client cited by each fact.
     fn named(text: &str) -> Vec<String> {
         let history = drawn(text);
         let name = |incarnation| match history.client_name(incarnation) {
@@ -150,12 +153,12 @@ mod tests {
         let seen = |uid: &str| format!("r@A WATCH from 19 +x:u1@20 ~x:{uid}@21\n");
         assert_eq!(named(&format!("{written}{}", seen("u2"))), ["r: w u1, r u2"]);
         assert!(holds(&RULE, &format!("{written}{}", seen("u1"))));
-        // The writer's answer is wrong where etcd says so; of two who read nobody knows.
+        // The writer's answer is wrong if etcd contradicts it. Between two readers the evidence does not decide.
         assert_eq!(
             named(&format!("etcd  +x:u2@20  ~x:u2@21\n{}", "w@A PUT x:u2@20 => x:u1@21\n")),
             ["w: nobody u2, w u1"]
         );
-        // An event at the next version that shows another uid than the write before it was answered: who got the event.
+        // An event at the next version with another uid than the write before it: the finding names the receiver of the event.
         let events = "w@A CREATE x => x:u1@20\nr@A WATCH from 19 +x:u1@20 ~x:u2@22\n";
         assert_eq!(named(events), ["r: w u1, r u2"]);
         assert_eq!(named("r@A GET x => x:u1@20\ns@A GET x => x:u2@20\n"), ["nobody: r u1, s u2"]);
