@@ -82,7 +82,7 @@ fn a_key_that_stands_twice_is_a_problem() {
     let twice = event("b").replace("\"stage\"", "\"auditID\":\"c\",\"stage\"");
     let (records, line, problem) = one_problem(event("a") + &twice);
     assert_eq!((records.len(), line), (1, 2));
-    assert!(problem.starts_with("each key once / duplicate field `auditID` at column"), "{problem}");
+    assert!(problem.starts_with("each key once in an object / duplicate field `auditID` at column"), "{problem}");
     let body = r#"{"metadata":{"resourceVersion":"5","resourceVersion":"6"}}"#;
     assert!(one_problem(answer("a", body)).2.contains("duplicate field `resourceVersion`"));
     let body = r#"{"status":{"phase":"a","phase":"b"}}"#;
