@@ -380,7 +380,7 @@ impl<B: Batch> Parser<'_, B> {
     /// The problem of a value that the JSON parser refused.
     fn no_json(&self, text: &str, error: &serde_json::Error) -> Outcome {
         if error.is_eof() {
-            return Fault::new(self.expected(), Found::cut_off("the line", text.len())).into();
+            return Fault::new(self.expected(), Found::cut_off("a line", text.len())).into();
         }
         if error.to_string().starts_with("duplicate field") {
             return Fault::new("each key once in an object", Found::json(error)).into();
