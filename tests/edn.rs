@@ -1,4 +1,4 @@
-//! The EDN reader against another one: what both read must be the same value.
+//! The EDN reader against another one: values that both accept must be equal.
 
 use clojure_reader::edn::{self, Edn};
 use retrograde::history::ValueId;
@@ -60,8 +60,8 @@ const ATOMS: [&str; 34] = [
 
 const SPACES: [&str; 9] = [" ", ",", "\n", "\t", " ; comment ) ]\n", " #_x ", " #_[1 {2 3}] ", ", ,", " #_ #_ 1 2 "];
 
-/// Writes a value, without what the two readers are known to differ in: repeated keys and elements, decimals, ratios that are
-/// not in lowest terms, and metadata, which the other one takes for symbols.
+/// Writes a value without the known differences of the readers: duplicate keys and elements, decimals, ratios that
+/// are not in lowest terms, and metadata, which the other reader takes for symbols.
 fn write(text: &mut String, random: &mut Random, depth: usize) {
     let space = |text: &mut String, random: &mut Random| text.push_str(random.pick(&SPACES));
     match random.below(if depth == 0 { 5 } else { 10 }) {
@@ -98,7 +98,7 @@ fn write(text: &mut String, random: &mut Random, depth: usize) {
     }
 }
 
-/// What the other reader read.
+/// Converts a value of the other reader.
 fn take(values: &mut Values, edn: &Edn<'_>) -> ValueId {
     let all = |values: &mut Values, parts: &mut dyn Iterator<Item = &Edn<'_>>| -> Vec<ValueId> {
         parts.map(|part| take(values, part)).collect()

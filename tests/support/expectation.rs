@@ -1,11 +1,11 @@
-//! What a history must find: kind, rule, whose promise, client; and the verdict.
+//! The expected result of a history: kind, rule, whose promise, client; and the verdict.
 
 use libtest_mimic::Failed;
 use retrograde::check::{BrokenBy, Judgement, RULES};
 use retrograde::history::History;
 use std::collections::BTreeSet;
 
-/// Whether expectations are to be written anew.
+/// Whether `UPDATE=1` asks to rewrite expectations.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
 }
@@ -15,17 +15,17 @@ pub fn is_known(slug: &str) -> bool {
     RULES.iter().any(|rule| rule.slug == slug)
 }
 
-/// Findings as lines `KIND RULE by WHOM: CLIENT`, in order, without repeats.
+/// Findings as lines `KIND RULE by WHOM: CLIENT`, sorted, without repeats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectation {
     findings: BTreeSet<String>,
     verdict: String,
-    /// The values of `--source` with which the history is read, where the expectation names them.
+    /// The `--source` values for reading the history, if the expectation names them.
     sources: Vec<String>,
 }
 
 impl Expectation {
-    /// What a judgement came to.
+    /// The result of a judgement.
     pub fn of(history: &History, judgement: &Judgement) -> Expectation {
         let findings = judgement.findings.iter().map(|f| {
             let whom = match f.broken_by {
@@ -33,7 +33,7 @@ impl Expectation {
                 BrokenBy::Client => "client",
                 BrokenBy::Nobody => "nobody",
             };
-            // Of nobody that is known the line ends with the colon.
+            // Without a known client the line ends with the colon.
             let client = history.client_name(f.incarnation);
             format!("{} {} by {whom}: {client}", f.kind_word(), f.rule).trim_end().to_owned()
         });
@@ -72,7 +72,7 @@ impl Expectation {
         })
     }
 
-    /// The same as JSON.
+    /// The expectations of an incident as JSON.
     #[allow(dead_code)]
     pub fn to_json(&self, sources: &[String]) -> String {
         let list = |lines: Vec<String>| match lines.is_empty() {
@@ -88,7 +88,7 @@ impl Expectation {
         )
     }
 
-    /// The values of `--source` with which the history is read.
+    /// The `--source` values for reading the history.
     #[allow(dead_code)]
     pub fn sources(&self) -> &[String] {
         &self.sources
@@ -104,7 +104,7 @@ impl Expectation {
         line.split(' ').nth(1).unwrap_or("")
     }
 
-    /// With the findings that `expected` has of rules which do not exist yet.
+    /// Adds the findings that `expected` has for rules which do not exist yet.
     pub fn with_unknown_of(&self, expected: &Expectation) -> Expectation {
         let mut both = self.clone();
         both.findings.extend(expected.findings.iter().filter(|line| !is_known(Self::rule(line))).cloned());
@@ -120,7 +120,7 @@ impl Expectation {
         self.findings.iter().any(|line| Self::rule(line) == slug)
     }
 
-    /// Fails if there is more than a hazard.
+    /// Fails on a finding other than a hazard.
     #[allow(dead_code)]
     pub fn is_harmless(&self) -> Result<(), Failed> {
         match self.findings.iter().find(|line| !line.starts_with("hazard ")) {
@@ -129,7 +129,7 @@ impl Expectation {
         }
     }
 
-    /// Compares what is expected of the rules that exist with what was found.
+    /// Compares the expectations of existing rules with the findings.
     pub fn compare(&self, found: &Expectation) -> Result<(), Failed> {
         let due: BTreeSet<&String> = self.findings.iter().filter(|line| is_known(Self::rule(line))).collect();
         let came: BTreeSet<&String> = found.findings.iter().collect();
@@ -140,7 +140,7 @@ impl Expectation {
         for line in came.difference(&due) {
             report += &format!("  not expected: {line}\n");
         }
-        // Without all its rules a history may hold that is violated.
+        // If a rule is missing, a violated history may hold.
         let complete = self.findings.iter().all(|line| is_known(Self::rule(line)));
         if complete && !self.verdict.is_empty() && self.verdict != found.verdict {
             report += &format!("  verdict {}, expected {}\n", found.verdict, self.verdict);

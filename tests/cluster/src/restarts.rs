@@ -1,4 +1,4 @@
-//! Reflectors of kube-rs and writers, while a server is killed and started again.
+//! Reflectors of kube-rs, and writers, while a server is killed and restarted.
 
 use crate::Result;
 use crate::client::{Process, uid, version};
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 type Store = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// A reflector of kube-rs: the names that it has, and their versions.
+/// A reflector of kube-rs: its names and their versions.
 fn reflect(process: Process, namespace: &str, streaming: bool) -> (Store, JoinHandle<()>) {
     let maps: Api<ConfigMap> = Api::namespaced(process.client, namespace);
     let store = Store::default();
@@ -36,7 +36,7 @@ fn reflect(process: Process, namespace: &str, streaming: bool) -> (Store, JoinHa
                 Ok(Event::Apply(map) | Event::InitApply(map)) => drop(kept.extend([entry(&map)])),
                 Ok(Event::Delete(map)) => drop(kept.remove(&entry(&map).0)),
                 Ok(Event::InitDone) => {}
-                // The server is gone for a moment; the reflector tries again.
+                // The server is unavailable; the reflector retries.
                 Err(_) => {
                     drop(kept);
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -99,13 +99,13 @@ pub async fn play(stage: &mut Stage<'_>) -> Result<()> {
         work(stage, &writer, round).await?;
     }
     converged(stage, &writer, &stores).await?;
-    // Events come late for a while, and are not lost.
+    // Events are delayed and not lost.
     stage.servers.proxy.hold();
     work(stage, &writer, 4).await?;
     converged(stage, &writer, &stores[..1]).await?;
     stage.servers.proxy.release();
     converged(stage, &writer, &stores).await?;
-    // A server is killed; the reflectors go on as soon as it is back.
+    // A server is killed; the reflectors continue when it is back.
     stage.servers.restart(Server::B)?;
     work(stage, &writer, 5).await?;
     crate::ready(stage.servers).await?;
@@ -115,7 +115,7 @@ pub async fn play(stage: &mut Stage<'_>) -> Result<()> {
         task.abort();
     }
     for task in tasks {
-        // It was told to end.
+        // The task was aborted.
         let _ = task.await;
     }
     Ok(())
