@@ -90,7 +90,7 @@ fn every_incident_has_a_table_of_its_variants_and_findings() {
     }
 }
 
-/// Why decisions of a variant rest on a half-done operation, in the words of the report.
+/// The reasons why decisions of a variant rest on a half-done operation, in the words of the report.
 fn half_done(incident: &str, variant: &str) -> Vec<String> {
     let folder = root().join("histories/incidents").join(incident).join(variant);
     let expected: serde_json::Value = serde_json::from_str(&read(&folder.join("expected.json"))).expect("JSON");

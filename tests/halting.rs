@@ -68,7 +68,7 @@ fn ended(mut child: Child) -> Output {
     while child.try_wait().unwrap().is_none() {
         if begun.elapsed() > SOON {
             child.kill().unwrap();
-            panic!("it goes on: {:?}", child.wait_with_output().unwrap());
+            panic!("expected an end, found a running program: {:?}", child.wait_with_output().unwrap());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

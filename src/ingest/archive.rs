@@ -31,7 +31,7 @@ pub(super) fn is_archive(sample: &[u8]) -> bool {
     sample.first_chunk().is_some_and(|block| block[0] != 0 && sum_is_right(block))
 }
 
-/// Lists the files of an archive in one pass. Of two files with one name the last counts, as after unpacking. A
+/// Lists the files of an archive in one pass. The last of two files with one name counts, as after unpacking. A
 /// broken archive yields the files in front of the damage and a fault.
 pub(super) fn list(archive: &mut dyn Read) -> Listing {
     list_within(archive, MOST_MEMBERS, MOST_MEMBER_NAMES)

@@ -257,7 +257,8 @@ impl<'a> OpenFile<'a> {
         while self.filled > 0 {
             if !kept.append(&self.buffer[..self.filled], most) {
                 let found = Found::told(format!("more than {}", size(most as u64)));
-                self.fault = Some(Fault::new("a smaller file, or one that is unpacked (unpack it and name it)", found));
+                self.fault =
+                    Some(Fault::new("a smaller file, or one without compression or archive (unpack it)", found));
                 break;
             }
             self.offset += self.filled as u64;

@@ -62,7 +62,7 @@ pub struct Line<'a> {
     /// A watch event.
     #[serde(borrow)]
     pub event: Option<WatchEvent<'a>>,
-    /// Why a stream ended: eof, closed, timeout or error.
+    /// Reason for the end of a stream: eof, closed, timeout or error.
     #[serde(borrow)]
     pub reason: Text<'a>,
     /// Decision that a request or read belongs to.

@@ -250,7 +250,7 @@ mod tests {
     use serde::Deserialize;
     use std::collections::BTreeMap;
 
-    /// Whether the fast reader accepts the text. What it reads must equal what `serde_json` reads.
+    /// Whether the fast reader accepts the text. Its value must equal that of `serde_json`.
     fn agrees<'a, T: Deserialize<'a> + PartialEq + fmt::Debug>(text: &'a str) -> bool {
         let mut plain = Plain::new(text);
         let value = T::deserialize(&mut plain).ok().filter(|_| plain.is_at_end());

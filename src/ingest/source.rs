@@ -26,7 +26,7 @@ pub enum InputError {
     #[error("{0}: no such file or directory")]
     NotFound(String),
     /// Directories and archives hold more files than one run reads.
-    #[error("{0}: expected at most {MOST_FILES} files in all, found more; name fewer")]
+    #[error("{0}: expected at most {MOST_FILES} files in all, found more; name fewer files")]
     TooMany(String),
     /// The paths of all files together are longer than one run keeps.
     #[error("{path}: expected paths of at most {} in all, found more; name fewer files", size(MOST_PATH_BYTES as u64))]

@@ -32,7 +32,7 @@ pub(super) enum End<'e> {
     Dropped,
 }
 
-/// A body with a [`Tap`]. Frames pass one by one, as the reader polls them.
+/// A body that is recorded while it passes. Frames pass one by one, as the reader polls them.
 pub struct Tapped<B> {
     inner: Pin<Box<B>>,
     tap: Option<Box<dyn Tap>>,

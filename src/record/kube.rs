@@ -21,7 +21,7 @@ use std::task::{Context, Poll, Waker};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Longest body, or line of a watch, in bytes. Of a longer one the answer is recorded without its body.
+/// Longest body, or line of a watch, in bytes. A longer one is left out of the recorded answer.
 const LONGEST: usize = 64 << 20;
 
 /// Records requests of a Kubernetes client and their answers, as a [`Capture`].

@@ -85,7 +85,7 @@ fn a_store_that_went_back_is_one_finding_with_everything_that_follows() {
     let reports = counts.len();
     assert!(reports > 2 * REPORTS as usize && findings > 3 * reports, "{reports} reports, {findings} findings");
     // If requests of unknown outcome made the new revisions, no evidence may attribute them.
-    assert!(once * 100 >= reports * 95, "{once} of {reports} are told once");
+    assert!(once * 100 >= reports * 95, "{once} of {reports} are reported once");
 }
 
 /// Drops an event from the first watch, in the first or second half of the report.

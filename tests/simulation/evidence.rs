@@ -45,7 +45,7 @@ impl Stage {
     }
 }
 
-/// What one more file took from a judgement. `adds_nothing`: the file has no evidence beyond the others.
+/// The loss of a judgement by one more file, as a message. `adds_nothing`: the file has no evidence beyond the others.
 fn weaker(before: &Stage, after: &Stage, fault: Fault, adds_nothing: bool) -> Option<&'static str> {
     let [former, latter] = [&before.judgement.verdict, &after.judgement.verdict];
     let holds = *latter == Verdict::Holds;

@@ -256,7 +256,7 @@ fn name<'a>(nodes: &[Node<'a>]) -> Option<Cow<'a, str>> {
 ///
 /// # Errors
 ///
-/// What was expected and what was found, if the text is no EDN value.
+/// Expected and found, if the text is no EDN value.
 pub fn parse(text: &str) -> Result<Datum<'_>, (String, String)> {
     let mut reader = Reader::new(text, Dialect::Edn);
     let mut nodes = Vec::new();

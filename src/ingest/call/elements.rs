@@ -9,7 +9,7 @@ use crate::ingest::framing::Span;
 /// Finds the ends of elements; more bytes continue the scan.
 ///
 /// An element is a value at the top, or in one bracket `[` or `(` at the top. A line that begins with `{` or a tag in
-/// its first column starts a new element, even inside an open string: writers of EDN and JSON escape line ends in
+/// its first column starts a new element, even inside an open string. Writers of EDN and JSON escape line ends in
 /// strings.
 #[derive(Debug)]
 pub(in crate::ingest) struct Elements {

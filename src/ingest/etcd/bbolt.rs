@@ -1,6 +1,6 @@
 //! The B+ tree file of bbolt, read only.
 //!
-//! Pages 0 and 1 describe the file. Of those with a right checksum the later transaction counts, so a file is
+//! Pages 0 and 1 describe the file. The later transaction with a right checksum counts, so a file is
 //! readable however its writer stopped. From its root, branch pages lead to leaf pages with keys and values in key
 //! order. A value may be a bucket, which is a tree of its own, and a page may span several page sizes. Pages outside
 //! of the tree are free and may hold any bytes, so the list of free pages is not needed. A page that two places claim
@@ -191,7 +191,7 @@ impl<'c, 'f> Store<'c, 'f> {
         let overflow = u64::from(page.overflow);
         let length = (overflow + 1) * page_size;
         if length > LONGEST_STORE_NODE || length > self.content.length() - offset {
-            return Err(damaged(&format!("page {id} of {}", size(length))));
+            return Err(damaged(&format!("page {id} of {}, longer than the file or the limit", size(length))));
         }
         let last = id + overflow;
         let before = self.visited.range(..=last).next_back();

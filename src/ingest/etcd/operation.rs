@@ -360,7 +360,7 @@ pub struct Found<'a> {
     /// Number of keys in the range, those beyond the limit included.
     #[serde(rename = "Count")]
     pub count: i64,
-    /// How many keys were removed.
+    /// Number of keys that a delete removed.
     #[serde(rename = "Deleted")]
     pub deleted: i64,
 }

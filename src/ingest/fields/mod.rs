@@ -26,7 +26,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Fields of these paths. Of Secrets only paths below identifying members of `metadata` count ([`IDENTITY`]).
+    /// Fields of these paths. For Secrets only paths below identifying members of `metadata` count ([`IDENTITY`]).
     pub fn of(declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut declared: Vec<_> = declared.into_iter().collect();
         declared.sort();

@@ -162,7 +162,7 @@ fn windows_line_ends_and_byte_order_marks_are_no_problem() {
     let wide: Vec<u8> = std::iter::once(0xfeff).chain(event("a").encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let (records, summary, problems) = read_one(wide);
     assert_eq!((records.len(), summary.format, summary.ignored), (0, None, None));
-    assert!(problems[0].1.starts_with("UTF-8 text / UTF-16"), "{problems:?}");
+    assert!(problems[0].1.starts_with("UTF-8 text (convert the file) / UTF-16"), "{problems:?}");
 }
 
 #[cfg(feature = "compress")]

@@ -30,7 +30,7 @@ fn reflect(process: Process, namespace: &str, streaming: bool) -> (Store, JoinHa
             (metadata.name.clone().unwrap_or_default(), metadata.resource_version.clone().unwrap_or_default())
         };
         while let Some(event) = events.next().await {
-            let mut kept = kept.lock().expect("nobody panics with it");
+            let mut kept = kept.lock().expect("no thread panics with it");
             match event {
                 Ok(Event::Init) => kept.clear(),
                 Ok(Event::Apply(map) | Event::InitApply(map)) => drop(kept.extend([entry(&map)])),
@@ -54,7 +54,7 @@ async fn converged(stage: &Stage<'_>, writer: &Process, stores: &[Store]) -> Res
         |item: &Value| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), version(item).to_owned());
     let wanted: BTreeMap<String, String> = items.iter().map(entry).collect();
     let done = async || {
-        let all = stores.iter().all(|store| *store.lock().expect("nobody panics with it") == wanted);
+        let all = stores.iter().all(|store| *store.lock().expect("no thread panics with it") == wanted);
         Ok(all.then_some(()))
     };
     until("the reflectors have what is there", done).await

@@ -145,7 +145,7 @@ fn told(time: i64, revision: i64) -> Response {
 pub static ROWS: &[Row] = &[
     Row { name: "an event is left out", faulty: |seed| changed(seed, |report, dice| starve(report, dice, 1)) },
     Row {
-        name: "a watch loses its place and goes on behind it (etcd#17529)",
+        name: "a watch loses its place and skips events (etcd#17529)",
         faulty: |seed| changed(seed, |report, dice| starve(report, dice, 4)),
     },
     Row {
@@ -162,7 +162,7 @@ pub static ROWS: &[Row] = &[
         faulty: |seed| without_deletion(seed, 0),
     },
     Row {
-        name: "a watch that goes on at the revision of a compacted deletion misses it (etcd#19179)",
+        name: "a watch that resumes at the revision of a compacted deletion misses it (etcd#19179)",
         faulty: |seed| without_deletion(seed, 1),
     },
     Row {
