@@ -1,7 +1,7 @@
 //! From a history to verdicts: a million watch events of fifty informers over ten thousand keys.
 //!
-//! `RETROGRADE_BENCH_EVENTS` is the number of events (1,000,000), `RETROGRADE_BENCH_ROUNDS` how often reading and checking
-//! take turns (5).
+//! `RETROGRADE_BENCH_EVENTS` is the number of events (1,000,000), `RETROGRADE_BENCH_ROUNDS` the number of rounds in
+//! which reading and checking alternate (5).
 
 mod generator;
 mod measure;

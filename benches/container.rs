@@ -1,4 +1,4 @@
-//! Reading a packed history against reading the evidence, and how small it is.
+//! Reading a packed history against reading the evidence, and the size of the container.
 //!
 //! `RETROGRADE_BENCH_MB`, `RETROGRADE_BENCH_ROUNDS` and `RETROGRADE_LOAD` as in `ingest`.
 
@@ -44,7 +44,7 @@ impl Log {
         log.length = history.files.iter().map(|file| file.bytes).sum();
         log.rows = rows(&history);
         log.packed = log.pack(std::slice::from_ref(&history));
-        // What was in memory is in no file: both are judged without lines.
+        // Evidence in memory is in no file, so both are judged without lines.
         let mut unpacked = log.unpack();
         unpacked.inputs.clone_from(&history.inputs);
         assert!(report(&unpacked) == report(&history), "the container says what the evidence says");
@@ -88,7 +88,7 @@ fn generated() -> Log {
     Log::new("audit-generated", vec![InputFile::in_memory(FileId(0), "audit.log", text)])
 }
 
-/// Read into memory first, so that the disk takes no part.
+/// In memory, so that the disk has no influence.
 fn recorded() -> Option<Log> {
     let Some(directory) = std::env::var_os("RETROGRADE_LOAD") else {
         println!("recorded: skipped, RETROGRADE_LOAD names no directory of audit logs");
@@ -106,7 +106,7 @@ fn recorded() -> Option<Log> {
 }
 
 fn main() {
-    // All work of a variant on the thread that is measured.
+    // All work of a variant runs on the measured thread.
     rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .use_current_thread()

@@ -1,8 +1,9 @@
-//! Reports of etcd's robustness suite: parsing, deciding, and the certificate; each pass asserts the verdict.
+//! Reports of etcd's robustness suite: parsing, deciding, and the certificate. Each pass asserts the verdict.
 //!
-//! `RETROGRADE_BENCH_OPERATIONS` is the size of the largest report (1,000,000), `RETROGRADE_BENCH_ROUNDS` how often variants take
-//! turns (5), `RETROGRADE_ETCD` a directory of recorded reports, decided as well where it is set. `RETROGRADE_BENCH_ONLY` leaves out
-//! what is not named so, and `RETROGRADE_BENCH_SAVE` names a directory that the largest report is written to.
+//! `RETROGRADE_BENCH_OPERATIONS` is the size of the largest report (1,000,000), `RETROGRADE_BENCH_ROUNDS` the number
+//! of rounds (5). `RETROGRADE_ETCD` is a directory of recorded reports, which are decided too.
+//! `RETROGRADE_BENCH_ONLY` runs only the parts whose name contains it. `RETROGRADE_BENCH_SAVE` is a directory for the
+//! largest report.
 
 mod generator;
 mod measure;
@@ -19,7 +20,7 @@ use retrograde::verify::etcd::{Step, replay};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// An operation as it is parsed, and nothing else.
+/// The parsed form of an operation.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Bare<'a> {
@@ -77,12 +78,12 @@ fn files(report: &Report) -> Vec<InputFile> {
     files
 }
 
-/// Whether a part is wanted.
+/// Whether a part is to be run.
 fn wanted(name: &str) -> bool {
     std::env::var("RETROGRADE_BENCH_ONLY").map_or(true, |only| name.contains(&only))
 }
 
-/// Writes a report where one is asked for, so that the program itself can be given it.
+/// Writes a report on request, as input of the program itself.
 fn save(report: &Report) {
     let Some(directory) = std::env::var_os("RETROGRADE_BENCH_SAVE").map(std::path::PathBuf::from) else { return };
     for file in files(report) {
@@ -103,7 +104,7 @@ fn decide(history: &History, proofs: bool) -> Vec<Proof> {
     judgement.proofs
 }
 
-/// Whether an order passes with the independent replay.
+/// Asserts that the independent verifier accepts an order.
 fn verified(history: &History, proofs: &[Proof]) {
     let recording = &history.cluster().expect("a report of etcd").recording;
     let Some(Proof::Etcd { order, removed }) = proofs.first() else { panic!("it holds without an order") };
@@ -116,7 +117,7 @@ fn verified(history: &History, proofs: &[Proof]) {
     replay(recording, &steps, &removed).unwrap_or_else(|flaw| panic!("{flaw}"));
 }
 
-/// Reading, deciding, the same with a certificate, and its replay.
+/// Measures reading, deciding, deciding with a certificate, and its verification.
 fn decided(name: &str, report: &Report, target: f64) {
     if !wanted(name) {
         return;
@@ -140,7 +141,7 @@ fn decided(name: &str, report: &Report, target: f64) {
     );
 }
 
-/// Reading operations against a bare loop into the same struct.
+/// Measures reading of operations against a bare loop into the same struct.
 fn parsing(report: &Report) {
     if !wanted("parsing") {
         return;
@@ -174,7 +175,7 @@ fn parsing(report: &Report) {
     figure("  of the bare loop", of_bare, "", "0.8", of_bare >= 0.8);
 }
 
-/// Recorded reports.
+/// Decides recorded reports.
 fn recorded() {
     if !wanted("recorded") {
         return;

@@ -1,7 +1,7 @@
-//! The happens-before graph: edges to compressed rows, to components, to the one cycle that was put in; the order in time and
-//! the flow of data to edges.
+//! The happens-before graph: edges to compressed rows, to components, to the one injected cycle; the order in time
+//! and the data flow to edges.
 //!
-//! `RETROGRADE_BENCH_EDGES` is the number of edges (10,000,000), `RETROGRADE_BENCH_ROUNDS` how often each step runs (5).
+//! `RETROGRADE_BENCH_EDGES` is the number of edges (10,000,000), `RETROGRADE_BENCH_ROUNDS` the number of rounds (5).
 
 mod generator;
 mod measure;
@@ -17,11 +17,11 @@ use retrograde::order::graph::{
 };
 use retrograde::order::{Clocks, Counter, Watermarks};
 
-/// Processes that work side by side.
+/// Concurrent processes.
 const PROCESSES: u32 = 50;
 
-/// Edges of a history in the order of T, four at each unit: what its process did before, the version before, whom it read from,
-/// whom it replaced. Every edge leads onwards, but for one that closes a cycle of three.
+/// Edges of a history in revision order, four at each unit: the process's unit before, the version before, the writer
+/// it read from, the writer it replaced. Every edge leads forward, except one that closes a cycle of three.
 fn edges(count: usize) -> (u32, Edges) {
     let nodes = (count / 4).max(1_000) as u32;
     let mut dice = Dice::new(1);
@@ -43,7 +43,7 @@ fn edges(count: usize) -> (u32, Edges) {
     (nodes, edges)
 }
 
-/// Units of processes that each do one thing after the other, reading two of 10,000 keys and writing one.
+/// Units of sequential processes; each reads two of 10,000 keys and writes one.
 fn units(count: u32) -> Units {
     let mut dice = Dice::new(2);
     let mut units = Units::default();

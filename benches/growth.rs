@@ -1,12 +1,12 @@
-//! How processor time and peak memory grow with the evidence: every shape of `tests/growth`, at three sizes of which each is twice the
-//! one before, with every command on one thread. Ends with code 1 where a bound is broken.
+//! Growth of processor time and peak memory with the evidence: every shape of `tests/growth` at three sizes, each
+//! twice the one before, with every command on one thread. Exits with code 1 if a bound is broken.
 //!
 //! ```text
 //! cargo bench --bench growth -- [NAME...] [--commands=check,show] [--megabytes=20]
 //! ```
 //!
-//! A name chooses the shapes that contain it; `--megabytes` is the largest size. `RETROGRADE_BIN` names another program to measure. GNU `time`
-//! says what a process used.
+//! A name selects the shapes that contain it; `--megabytes` is the largest size. `RETROGRADE_BIN` names another
+//! program to measure. GNU `time` reports the usage of a process.
 
 mod measure {
     /// Whether this run only shows that the bench works (`cargo test --benches`).
@@ -22,27 +22,27 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The most that time and memory may grow where the evidence doubles.
+/// Highest growth of time and memory when the evidence doubles.
 const GROWTH: f64 = 2.5;
-/// The most that 20 MB may take: seconds of processor time, and MB.
+/// Limits for 20 MB: seconds of processor time, and MB.
 const SECONDS: f64 = 20.0;
 const MEGABYTES: f64 = 2_000.0;
-/// Below these a run says more of the machine than of the shape.
+/// Below these a measurement depends more on the machine than on the shape.
 const SHORT: f64 = 0.3;
 const SMALL: f64 = 50.0;
-/// A process that used so much is ended.
+/// Limit of processor seconds at which a process is killed.
 const LIMIT: u32 = 120;
 
 const COMMANDS: [&str; 6] = ["check", "show", "explain", "pack", "verify", "html"];
 
-/// What one run used.
+/// Usage of one run.
 #[derive(Clone, Copy)]
 struct Usage {
     seconds: f64,
     megabytes: f64,
 }
 
-/// The runs of one command over one shape, by size; less than all where the last did not end as it should.
+/// Runs of one command over one shape, by size. Fewer than all if the last one failed.
 struct Runs {
     usages: Vec<Usage>,
     broken: bool,
@@ -73,7 +73,7 @@ impl fmt::Display for Runs {
     }
 }
 
-/// What is measured, and where.
+/// The programs and folders of the measurement.
 struct Bench<'a> {
     program: &'a str,
     folder: &'a Path,
@@ -85,7 +85,7 @@ impl Bench<'_> {
         self.folder.join(name).display().to_string()
     }
 
-    /// Runs the program; nothing where it did not end with a verdict.
+    /// Runs the program; `None` if it did not end with a verdict.
     fn run(&self, arguments: &[String]) -> Option<Usage> {
         let told = self.path("usage");
         let status = Command::new("sh")
@@ -130,7 +130,8 @@ impl Bench<'_> {
         self.run(&arguments)
     }
 
-    /// All commands over one shape. What breaks a bound of growth is run again, since other work on the machine may have done it.
+    /// Runs all commands over one shape. A broken bound of growth is measured again, since other work on the machine
+    /// may be the cause.
     fn runs(&self, shape: &Shape, commands: &[String]) -> Vec<Runs> {
         let folders = self.sizes.map(|size| self.path(&format!("{}-{size}", shape.name)));
         for (folder, size) in folders.iter().zip(self.sizes) {

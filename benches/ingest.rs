@@ -1,7 +1,7 @@
-//! From bytes to records and to a history, against a bare loop that only parses the same lines into the same struct.
+//! From bytes to records and to a history, against a bare loop that parses the same lines into the same struct.
 //!
-//! `RETROGRADE_BENCH_MB` is the size of the generated log (64), `RETROGRADE_BENCH_ROUNDS` how often the variants take turns
-//! (7), `RETROGRADE_LOAD` a directory of real audit logs (`*.log`), read as well where it is set.
+//! `RETROGRADE_BENCH_MB` is the size of the generated log (64), `RETROGRADE_BENCH_ROUNDS` the number of rounds (7).
+//! `RETROGRADE_LOAD` is a directory of real audit logs (`*.log`), which are read too.
 
 mod generator;
 mod measure;
@@ -15,7 +15,7 @@ use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions, Record, R
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// A log and what is in it.
+/// A log and its counts.
 struct Log {
     name: &'static str,
     files: Vec<InputFile>,
@@ -41,7 +41,7 @@ fn recorded() -> Option<Log> {
     let mut paths: Vec<_> = directory.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     paths.sort();
-    // From memory, as the baseline: what the system takes to hand over a file is not what is compared.
+    // From memory, like the baseline: file access is not compared.
     let bytes: Vec<Arc<[u8]>> =
         paths.iter().map(|path| std::fs::read(path).expect("the file can be read").into()).collect();
     let in_memory = |(nth, bytes): (usize, &Arc<[u8]>)| {
@@ -52,7 +52,7 @@ fn recorded() -> Option<Log> {
     Some(Log { name: "audit-recorded", files, bytes, events })
 }
 
-/// The baseline: every line parsed into the struct of which records are made, and nothing else.
+/// The baseline: parses every line into the struct of records, and nothing else.
 fn bare(bytes: &[u8]) -> u64 {
     let mut events = 0;
     let mut start = 0;
@@ -86,7 +86,7 @@ impl Log {
         assert_eq!(self.bytes.iter().map(|bytes| bare(bytes)).sum::<u64>(), self.events);
     }
 
-    /// The same by two threads that share nothing: as much as two cores can give at present.
+    /// As `parse`, by two threads that share nothing: the most that two cores can give.
     fn parse_by_two(&self) {
         let halves = |bytes: &Arc<[u8]>| {
             let middle = bytes.len() / 2;

@@ -1,8 +1,8 @@
-//! Ten invariants of a rules file over a hundred thousand revisions of ten thousand objects: what a change can have changed,
-//! against everything at every revision.
+//! Ten invariants of a rules file over a hundred thousand revisions of ten thousand objects: incremental evaluation
+//! against full evaluation at every revision.
 //!
-//! `RETROGRADE_BENCH_CHANGES` is the number of revisions (100,000), of a tenth as many objects; `RETROGRADE_BENCH_ROUNDS` how
-//! often it is evaluated (5).
+//! `RETROGRADE_BENCH_CHANGES` is the number of revisions (100,000), with a tenth as many objects;
+//! `RETROGRADE_BENCH_ROUNDS` is the number of evaluations (5).
 
 mod generator;
 mod measure;
@@ -19,13 +19,13 @@ use retrograde::model::expression::deep;
 use retrograde::order::{Order, OrderOptions};
 use std::sync::Arc;
 
-/// What takes less than a tick of the clock of processors is done so often.
+/// Repetitions of a measurement that is shorter than a tick of the processor clock.
 const AGAIN: u32 = 50;
 
-/// How often two machines say one slot.
+/// Number of times at which two machines have one slot.
 const WRONG: usize = 20;
 
-/// Scope, expression, what else.
+/// Scope, expression, further members.
 const INVARIANTS: [(&str, &str, &str); 10] = [
     ("object", "self.spec.memory <= self.spec.memoryLimit", ""),
     ("object", "self.spec.ports.all(p, p > 0 && p < 65536)", ""),
@@ -82,7 +82,7 @@ impl Scene {
         assert_eq!(tallies.len(), INVARIANTS.len());
         for (nth, tally) in tallies.iter().enumerate() {
             assert!(tally.failed.is_empty() && tally.given_up.is_none(), "i{nth}: {tally:?}");
-            // Only the slot that two machines say is wrong.
+            // Only the invariant on slots is violated.
             assert_eq!(tally.failures.len(), if nth == 6 { self.wrong } else { 0 }, "i{nth}");
         }
         tallies
@@ -97,7 +97,7 @@ fn places(tallies: &[Tally]) -> Vec<(usize, u128)> {
 }
 
 fn main() {
-    // Measured on one thread, which has the stack that expressions need.
+    // On one thread, with the stack that expressions need.
     deep(measured);
 }
 
@@ -106,7 +106,7 @@ fn measured() {
     let (small, large) = (Scene::of(40, 200, 3), Scene::of(changes / 10, changes, WRONG));
     let checked: u64 = large.evaluated(Mode::Incremental).iter().map(|tally| tally.checked).sum();
     assert!(checked as usize > 8 * changes, "{checked}");
-    // Both find the same.
+    // Both modes find the same.
     assert_eq!(places(&small.evaluated(Mode::Incremental)), places(&small.evaluated(Mode::Full)));
     let mut criterion = measure::criterion();
     let mut group = criterion.benchmark_group("invariants");

@@ -1,6 +1,6 @@
-//! Operation logs to verdicts: reading, deciding, and what a person is told of a violation.
+//! Operation logs to verdicts: reading, deciding, and explaining a violation.
 //!
-//! Every pass asserts the verdict. Against porcupine: `benches/peers`.
+//! Every pass asserts the verdict. `benches/peers` compares with porcupine.
 
 mod generator;
 mod measure;
@@ -29,7 +29,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// The committed logs of every model, from their bytes to findings with a minimal core and its reasons.
+/// The committed logs of every model, from bytes to findings with a minimal core and its reasons.
 fn committed(criterion: &mut criterion::Criterion<measure::ThreadTime>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/models");
     let mut group = criterion.benchmark_group("log-to-findings");
@@ -77,12 +77,12 @@ fn history(drawn: &[Access]) -> SpecHistory<Register> {
             },
         },
     };
-    // What nobody saw the answer of and changes nothing says nothing.
+    // A read of unknown outcome has no effect and no answer, so it is left out.
     let told = drawn.iter().filter(|access| access.end != End::Unknown || access.ask != Ask::Read);
     History::new(told.map(call).collect()).expect("drawn histories are histories")
 }
 
-/// Generated families (`generator/operations.rs`): the check alone.
+/// Generated families (`generator/operations.rs`): the search alone.
 fn families(criterion: &mut criterion::Criterion<measure::ThreadTime>) {
     let scale: usize = if measure::is_trial() { 10 } else { 1 };
     let unique = |clients, operations: usize, unknown| Family::unique(clients, operations / scale, unknown);

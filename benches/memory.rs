@@ -1,7 +1,7 @@
-//! Peak memory and how time grows: the log is written into the pipe of a child process that reads and judges it.
+//! Peak memory and growth of time: the log is written into the pipe of a child process that reads and judges it.
 //!
-//! `RETROGRADE_BENCH_SMALL` is the number of small events of the small run (200,000; the large one has ten times as many),
-//! `RETROGRADE_BENCH_ITEMS` that of listed items (1,000,000).
+//! `RETROGRADE_BENCH_SMALL` is the number of small events of the small run (200,000; the large run has ten times as
+//! many), `RETROGRADE_BENCH_ITEMS` the number of listed items (1,000,000).
 
 mod generator;
 mod measure;
@@ -19,20 +19,20 @@ use std::process::{Command, Stdio};
 
 const CHILD: &str = "RETROGRADE_BENCH_CHILD";
 
-/// What a child says of itself.
+/// Measurements that a child reports.
 #[derive(Debug)]
 struct Account {
-    /// Peak memory after reading.
+    /// Peak memory after reading, in bytes.
     read: f64,
-    /// Peak memory after the order was derived.
+    /// Peak memory after deriving the order, in bytes.
     ordered: f64,
-    /// Peak memory after judging.
+    /// Peak memory after judging, in bytes.
     peak: f64,
     /// Processor seconds of order and rules.
     judging: f64,
 }
 
-/// Reads standard input, judges, and says how much memory that took.
+/// Reads standard input, judges, and prints its measurements.
 fn child() {
     let input = InputFile { path: "-".into(), shown: "-".to_owned(), ..InputFile::default() };
     let options = ReadOptions { threads: 2, ..retrograde::read_options() };
@@ -49,7 +49,7 @@ fn child() {
     std::mem::forget((history, order, judgement));
 }
 
-/// Runs a child over what `write` appends until it returns false.
+/// Runs a child over the text that `write` appends until it returns false.
 fn account(mut write: impl FnMut(&mut String) -> bool) -> Account {
     let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
         .env(CHILD, "1")
@@ -75,7 +75,7 @@ fn account(mut write: impl FnMut(&mut String) -> bool) -> Account {
     Account { read: numbers[0], ordered: numbers[1], peak: numbers[2], judging: numbers[3] }
 }
 
-/// The budget: 200 MB, and 160 bytes an event, and 64 bytes a listed item.
+/// Compares with the budget: 200 MB, 160 bytes per event, 64 bytes per listed item.
 fn report(what: &str, account: &Account, events: u64, items: u64) {
     let budget = 200e6 + 160.0 * events as f64 + 64.0 * items as f64;
     println!(

@@ -1,9 +1,9 @@
-//! What recording a call costs: invocation and answer together.
+//! Cost of recording a call: invocation and answer together.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use retrograde::Recorder;
 
-/// Calls of one measurement: the memory of a recording grows, as it does in a test.
+/// Calls of one measurement. The memory of a recording grows, as it does in a test.
 const CALLS: u64 = 10_000;
 
 fn record(recorder: &Recorder<u64, u64>) {

@@ -1,4 +1,4 @@
-//! The face for test suites: what passes, what fails, and what a failure says.
+//! The interface for test suites: assertions that pass and fail, and their messages.
 
 use retrograde::assertion::{Claim, Undecided, replay};
 use retrograde::check::Kind;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Seats that are sold once.
+/// Seats that can be sold once.
 struct Cinema;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ fn a_right_cinema_passes_and_calls_without_answer_do_not_disturb() {
                         }
                     };
                     drop(sold);
-                    // Every tenth answer gets lost.
+                    // Every tenth answer is lost.
                     if seat % 10 == 0 { call.unknown() } else { call.ok(answer) }
                 }
             });
@@ -120,7 +120,7 @@ fn an_incident_fails_with_the_human_report_and_its_fix_passes() {
     let text = panic_text(|| assert_consistent!(evidence("kubelet-restart/buggy")));
     assert!(text.starts_with("VIOLATED") && text.contains("Why impossible"), "{text}");
     assert_consistent!(evidence("kubelet-restart/quorum-lists"));
-    // Hazards fail only where they are asked to.
+    // Hazards fail a test only on request.
     let lucky = evidence("kubelet-restart/lucky");
     assert_consistent!(lucky);
     assert!(Claim::default().fail_on(Kind::Hazard).consistent(&lucky).is_err());
@@ -157,7 +157,7 @@ fn a_failure_writes_a_page_and_a_document_where_it_is_asked_to() {
     let (_, data) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
     let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
     let facts = data["histories"][0]["findings"][0]["facts"].as_array().unwrap();
-    // Places in the order of the log, since these times are no times of day: answered third and fourth.
+    // These times are no times of day, so places follow the order of the log: answered third and fourth.
     let drawn: Vec<_> =
         facts.iter().map(|fact| (fact["lane"].as_i64(), fact["operation"].as_i64(), fact["t"].as_i64())).collect();
     assert_eq!(drawn, [(Some(0), Some(0), Some(2)), (Some(1), Some(0), Some(3))], "{data}");
@@ -166,7 +166,7 @@ fn a_failure_writes_a_page_and_a_document_where_it_is_asked_to() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Names the file of a recording for the child process of the next test.
+/// Environment variable with the recording file for the child process of the next test.
 const CHILD: &str = "RETROGRADE_TEST_RECORDING";
 
 #[test]
@@ -229,7 +229,7 @@ fn processes_may_have_any_numbers() {
     assert!(report.contains("process 4294967295") && report.contains("process 3000000000"), "{report}");
 }
 
-/// Evidence of a sketch, as files in a folder.
+/// Writes the evidence of a sketch into a folder.
 fn files_of(sketch: &Path, name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("retrograde-claim-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -250,7 +250,7 @@ fn what_a_rules_file_says_is_asserted_of_files_and_its_mistakes_are_told() {
     assert!(!report.contains("the protocol forbids"), "{report}");
     let fixed = files_of(&example.join("fixed.sketch"), "fixed");
     assert_consistent!(fixed.as_path(), rules());
-    // Without the file nobody says what must be true: nothing was shown.
+    // Without the rules file no invariant is declared, so nothing was checked.
     let without = Claim::default().only(["invariant"]).consistent(&violation).expect_err("nothing was checked");
     assert!(!without.contains("one-machine-a-slot"), "{without}");
     let wrong = fixed.join("wrong.toml");

@@ -1,4 +1,4 @@
-//! The command line as people use it: exit codes, what goes where, and what is asked of one request.
+//! The command line: exit codes, output streams, and `explain` of one request.
 #![cfg(feature = "cli")]
 
 use std::path::PathBuf;

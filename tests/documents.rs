@@ -1,4 +1,4 @@
-//! Pages and folders say the same as the code: rules, their histories, their pages; incidents and their tables.
+//! Pages and folders agree with the code: rules with their histories and pages, incidents with their tables.
 
 use retrograde::check::registry::find;
 use retrograde::check::{Group, Kind, RULES};
@@ -53,7 +53,7 @@ fn every_rule_has_drawn_histories() {
     assert_eq!(names("histories/rules", ""), expected);
     for slug in expected {
         let operations = find(&slug).is_some_and(|rule| rule.group == Group::Operations);
-        // Rules about etcd alone have reports of its robustness suite.
+        // Rules on etcd alone have reports of its robustness suite.
         let forms = if operations { ["edn", "report"] } else { ["sketch", "report"] };
         let folder = root().join("histories/rules").join(&slug);
         let both =
@@ -76,7 +76,7 @@ fn every_model_has_histories_of_both_kinds_and_a_place_on_its_page() {
     }
 }
 
-/// The headings of a rule's page, in their order.
+/// Headings of a rule's page in order.
 const HEADINGS: [&str; 6] = ["Proves", "Why it matters", "Example", "Evidence", "Cannot see", "Sources"];
 
 #[test]
@@ -109,7 +109,7 @@ fn every_incident_has_a_table_of_its_variants_and_findings() {
     }
 }
 
-/// Why decisions of a variant rest on an operation that was half done, in the words of the report.
+/// The reasons why decisions of a variant rest on a half-done operation, in the words of the report.
 fn half_done(incident: &str, variant: &str) -> Vec<String> {
     let folder = root().join("histories/incidents").join(incident).join(variant);
     let expected: serde_json::Value = serde_json::from_str(&read(&folder.join("expected.json"))).expect("JSON");
@@ -150,7 +150,7 @@ fn the_windows_that_the_page_of_the_reconciler_names_are_those_of_the_reports() 
     assert_eq!(rows, violated);
 }
 
-/// The findings that a variant must give, as a table cell names them.
+/// The expected findings of a variant, as a table cell names them.
 fn expected(incident: &str, variant: &str) -> BTreeSet<String> {
     let path = root().join("histories/incidents").join(incident).join(variant).join("expected.json");
     let json: serde_json::Value = serde_json::from_str(&read(&path)).unwrap_or_else(|error| panic!("{error}"));
@@ -165,7 +165,7 @@ fn expected(incident: &str, variant: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The page about sketches is the documentation of the module, without what only the documentation test needs.
+/// The page on sketches is the documentation of the module, without lines for documentation tests.
 fn sketch_page() -> String {
     let source = read(&root().join("src/history/sketch/mod.rs"));
     let mut page = "# Sketches\n\n".to_owned();
@@ -248,7 +248,7 @@ fn rules_schema() -> serde_json::Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("docs/rules-file.schema.json: {error}"))
 }
 
-/// Every rules file of the repository is one by its schema.
+/// Every rules file of the repository is valid by its schema.
 #[test]
 fn the_packs_and_examples_are_valid_by_the_schema_of_rules_files() {
     let schema = jsonschema::validator_for(&rules_schema()).unwrap_or_else(|error| panic!("{error}"));
@@ -270,7 +270,7 @@ fn the_packs_and_examples_are_valid_by_the_schema_of_rules_files() {
     }
 }
 
-/// The fields of every table are those that the reader knows: what it says it expects.
+/// The schema has the fields that the reader names in its message on unknown fields.
 #[test]
 fn the_schema_of_rules_files_has_the_fields_that_are_read() {
     let schema = rules_schema();

@@ -1,4 +1,4 @@
-//! The EDN reader against another one: what both read must be the same value.
+//! The EDN reader against another one: values that both accept must be equal.
 
 use clojure_reader::edn::{self, Edn};
 use fastrand::Rng;
@@ -83,7 +83,7 @@ fn write(text: &mut String, random: &mut Rng, depth: usize) {
     }
 }
 
-/// What the other reader read.
+/// Converts a value of the other reader.
 fn take(values: &mut Values, edn: &Edn<'_>) -> ValueId {
     let all = |values: &mut Values, parts: &mut dyn Iterator<Item = &Edn<'_>>| -> Vec<ValueId> {
         parts.map(|part| take(values, part)).collect()

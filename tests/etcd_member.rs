@@ -1,4 +1,4 @@
-//! The readers of logs and stores, held against files that a real etcd wrote. Skipped where no `etcd` is on the PATH.
+//! The readers of logs and stores against files of a real etcd. Skipped without `etcd` on the PATH.
 
 #[path = "support/program.rs"]
 mod program;
@@ -15,13 +15,13 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An etcd of one member that is asked over its gateway for HTTP.
+/// An etcd of one member, requested over its HTTP gateway.
 struct Etcd(support::Etcd);
 
 impl Etcd {
-    /// `None`: there is none to start.
+    /// `None`: no etcd is installed.
     fn start(name: &str) -> Option<Etcd> {
-        // On a busy machine a request may wait for a slow disk; etcd gives it five seconds and two election timeouts.
+        // On a busy machine a request may wait for the disk. etcd's limit is five seconds and two election timeouts.
         let patient = ["--snapshot-count=20", "--heartbeat-interval=500", "--election-timeout=5000"];
         let etcd = Etcd(support::Etcd::start(name, &patient)?);
         let begin = Instant::now();
@@ -60,7 +60,7 @@ impl Etcd {
         Ok((head.to_owned(), body.to_owned()))
     }
 
-    /// Stops it in order, so that its store is complete, or in the middle of whatever it does.
+    /// Stops it cleanly, so that its store is complete, or kills it.
     fn stop(&mut self, in_order: bool) -> PathBuf {
         if in_order {
             self.0.stop()
@@ -88,7 +88,7 @@ fn log(recording: &Recording) -> &Log {
     recording.members[0].log.as_ref().expect("a log")
 }
 
-/// What was proposed, as text: one line a proposal that is about keys.
+/// The proposals about keys as text, one a line.
 fn proposals(recording: &Recording) -> Vec<String> {
     let name = |symbol| recording.texts.get(symbol).to_owned();
     let step = |step: &Step| match *step {
@@ -123,7 +123,7 @@ fn proposals(recording: &Recording) -> Vec<String> {
     log(recording).entries.iter().filter_map(|entry| shown(&entry.request)).collect()
 }
 
-/// The keys that live, as text: key, value, revisions, version, lease.
+/// The live keys as text: key, value, revisions, version, lease.
 fn stored(recording: &Recording) -> Vec<String> {
     let store = recording.members[0].store.as_ref().expect("a store");
     let mut last = std::collections::BTreeMap::new();
@@ -140,7 +140,7 @@ fn stored(recording: &Recording) -> Vec<String> {
     last.iter().filter(|(_, revision)| !revision.tombstone).map(|(key, revision)| line((key, revision))).collect()
 }
 
-/// The same, as etcd answers it.
+/// The live keys from etcd's answer.
 fn answered(etcd: &Etcd) -> Vec<String> {
     let all = etcd.ask("/v3/kv/range", &json!({"key": STANDARD.encode([0]), "range_end": STANDARD.encode([0])}));
     let bytes = |value: &Value| {
@@ -212,7 +212,7 @@ fn what_etcd_logged_and_stored_is_what_was_asked() {
     assert!(store.consistent_index <= log.entries.last().unwrap().index && store.consistent_index >= log.commit - 1);
     let parts = |folder: &str| std::fs::read_dir(data.join(folder)).unwrap().count();
     assert!(parts("member/snap") > 1, "etcd took no snapshot: the test lost its point");
-    // Reading leaves every byte as it was.
+    // Reading must not change the files.
     let again = self::read(&data);
     assert_eq!((proposals(&again), stored(&again)), (expected, state));
 }

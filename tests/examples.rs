@@ -1,5 +1,5 @@
-//! The programs below `examples/`, which readers copy: each has a test of its name, which calls the function that its
-//! `main` prints.
+//! The programs below `examples/`, which users copy. Each has a test of its name that calls the function behind its
+//! `main`.
 
 #[path = "../examples/check_folder.rs"]
 #[allow(dead_code)]
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A text has these parts, in this order.
+/// The text has these parts in this order.
 fn assert_shows(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {

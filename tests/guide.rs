@@ -1,9 +1,9 @@
-//! The commands of docs/guide-ci.md and docs/guide-benchmark.md, run as they stand there.
+//! Runs the commands of docs/guide-ci.md and docs/guide-benchmark.md as written.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The commands of this program in the blocks of a guide that are in a language.
+/// The commands of this program in a guide's code blocks of one language.
 fn commands(guide: &str, language: &str) -> Vec<String> {
     let guide = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
     let fence = format!("```{language}\n");
@@ -29,7 +29,7 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-/// A shell that finds this program first.
+/// A shell in which this program is first on the PATH.
 fn shell(command: &str, folder: &Path) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_retrograde"));
     let mut path = vec![program.parent().expect("a folder").to_owned()];

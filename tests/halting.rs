@@ -1,5 +1,5 @@
-//! Runs that end early, by a time budget, a signal or the memory limit: soon, wherever they are, with what they know. The times here
-//! only tell an end from none; `benches/README.md` has figures.
+//! Runs that end early, by a time budget, a signal or the memory limit: soon, at any point, with the results so far.
+//! The times here are only upper bounds; `benches/README.md` has measurements.
 #![cfg(all(feature = "cli", unix))]
 
 use std::fs::{self, File};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
 
-/// Nothing here would end by itself in this time.
+/// No run here would end by itself within this time.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A file or a pipe, which is removed with the test.
+/// A file or a pipe, removed with the test.
 struct Place(PathBuf);
 
 impl Place {
@@ -32,7 +32,8 @@ impl Drop for Place {
     }
 }
 
-/// An operation log that takes years to judge: appends of unknown outcome to one list, and a read of what nobody appended.
+/// An operation log that would take years to judge: appends of unknown outcome to one list, and a read of a value
+/// that was not appended.
 fn endless(name: &str) -> Place {
     let place = Place::new(name);
     let mut text = String::new();
@@ -47,7 +48,7 @@ fn endless(name: &str) -> Place {
     place
 }
 
-/// A pipe that nobody closes, as evidence without an end.
+/// A pipe that stays open, as evidence without an end.
 fn pipe(name: &str) -> (Place, File) {
     let place = Place::new(name);
     assert!(Command::new("mkfifo").arg(&place.0).status().unwrap().success());
@@ -61,13 +62,13 @@ fn start(arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits for the end, which is soon. Nobody reads its output until then.
+/// Waits for a quick end, without reading the output before.
 fn ended(mut child: Child) -> Output {
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if begun.elapsed() > SOON {
             child.kill().unwrap();
-            panic!("it goes on: {:?}", child.wait_with_output().unwrap());
+            panic!("expected an end, found a running program: {:?}", child.wait_with_output().unwrap());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -82,7 +83,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a process holds so much memory; processes tell it on Linux.
+/// Whether a process holds this much memory (Linux only).
 #[cfg(target_os = "linux")]
 fn peak(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
@@ -103,7 +104,7 @@ fn the_budget_ends_reading_a_pipe_that_nobody_closes() {
 fn an_interrupt_while_evidence_is_read_makes_a_report_that_is_unknown() {
     let (pipe, _end) = pipe("interrupt");
     let child = start(&["check", "--json", pipe.path()]);
-    // Until the handler is there, the signal would end the process by itself: it opens the pipe later than it takes signals.
+    // The handler must be installed before the signal. The program opens the pipe after that.
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
     let output = ended(child);
@@ -150,7 +151,7 @@ fn a_search_holds_no_more_than_the_limit_of_memory() {
 #[test]
 fn reports_that_nobody_reads_end_with_the_budget_or_the_signal_and_the_verdict_is_told() {
     for budget in [true, false] {
-        // A pipe takes 64 KiB, and this report is longer.
+        // A pipe holds 64 KiB, and this report is longer.
         let mut arguments = vec!["check", "--json", "histories/incidents/kubelet-restart"];
         if budget {
             arguments.extend(["--time-budget", "2s"]);

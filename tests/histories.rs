@@ -1,20 +1,22 @@
-//! One test per recorded or drawn history under `histories/`: what it must find, and nothing else.
+//! One test per recorded or drawn history under `histories/`: its expected findings, and no others.
 //!
 //! - `histories/rules/SLUG/*.sketch`: `violation*` must find SLUG, `fixed*` and `trap*` must find neither a violation nor a
 //!   suspect.
 //! - The same for operation logs (`*.edn`, `*.jsonl`, `*.log`), of which `unknown*` must be unknown.
 //! - The same for reports of etcd's robustness suite: folders `violation*.report`, `fixed*.report`, `trap*.report`; in
 //!   `unknown*.report` SLUG must leave something open, and nothing is violated.
-//! - The same for folders of evidence as it is recorded; in `unknown*` SLUG must find a suspect, and nothing is violated.
-//! - `histories/models/MODEL/`: operation logs of each provided model. The model is the folder's; where nobody says it, it must
-//!   be found, or be said to be open.
-//! - `histories/corpus/ISSUE/*.sketch`: bugs that were published; the first line names the issue, `violation*` must find what it
-//!   says, `fixed*` as above.
-//! - `histories/rules-file/EXAMPLE/`: the worked examples of `docs/rules-file.md`: `violation*` must find something, `fixed*`
-//!   nothing. As in `histories/rules/SLUG/`, `rules.toml` is the rules file of the folder.
-//! - `histories/traps/*.sketch` and `histories/traps/*/`: what looks like an anomaly and is none, drawn and as it is recorded.
-//! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have left of it, and
-//!   `expected.json`. A variant without `story.sketch` was recorded on real servers; its `expected.json` names the sources.
+//! - The same for folders of evidence as recorded; in `unknown*` SLUG must find a suspect, and nothing is violated.
+//! - `histories/models/MODEL/`: operation logs of each provided model. The folder names the model. Without that name
+//!   it must be inferred, or reported as open.
+//! - `histories/corpus/ISSUE/*.sketch`: published bugs. The first line names the issue; `violation*` must have its
+//!   stated findings, `fixed*` as above.
+//! - `histories/rules-file/EXAMPLE/`: the worked examples of `docs/rules-file.md`: `violation*` must have a finding,
+//!   `fixed*` none. As in `histories/rules/SLUG/`, `rules.toml` is the rules file of the folder.
+//! - `histories/traps/*.sketch` and `histories/traps/*/`: correct histories that look like an anomaly, drawn or as
+//!   recorded.
+//! - `histories/incidents/INCIDENT/VARIANT/`: `story.sketch` with the evidence files that recorders would have
+//!   written, and `expected.json`. A variant without `story.sketch` was recorded on real servers; its `expected.json`
+//!   names the sources.
 //!
 //! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`, and `#= verdict WORD`. `UPDATE=1`
 //! writes expectations (and the incidents' evidence) anew.
@@ -143,7 +145,7 @@ fn declarations(file: &Path) -> Result<Arc<Declarations>, Failed> {
     Ok(Arc::new(all))
 }
 
-/// Reads the evidence that recorders would have left of a sketch, so that rules can read bodies again.
+/// Reads the evidence that recorders would have written of a sketch, so that rules can read bodies again.
 fn recorded(text: &str, declarations: &Declarations) -> Result<History, String> {
     let made = sketch::evidence(text).map_err(|error| error.to_string())?;
     let sources: Vec<SourceRule> = made.sources.iter().map(|s| SourceRule::parse(s)).collect::<Result<_, _>>()?;
@@ -156,7 +158,7 @@ fn recorded(text: &str, declarations: &Declarations) -> Result<History, String> 
     Ok(load(inputs, &retrograde::read_options_for(declarations), &Domains::default(), &()))
 }
 
-/// Judges a sketch and compares; returns what was found.
+/// Judges a sketch and compares. Returns its findings.
 fn drawn(file: &Path) -> Result<Expectation, Failed> {
     let text = read(file)?;
     let declarations = declarations(file)?;
@@ -182,7 +184,7 @@ fn rule_sketch(slug: &str, file: &Path) -> Result<(), Failed> {
     found.is_harmless()
 }
 
-/// Judges an operation log, and compares with what its name says.
+/// Judges an operation log and compares with the verdict in its name.
 fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
     let inputs = ingest::inputs(&[file.to_path_buf()], &[], &[]).map_err(|e| Failed::from(e.to_string()))?;
     let mut histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
@@ -212,7 +214,7 @@ fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
     }
 }
 
-/// Judges an etcd report: its rule is violated, and alone with its causes, or everything holds.
+/// Judges an etcd report. Its rule must be violated, alone or with its causes; otherwise everything holds.
 fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
     let inputs = ingest::inputs(&[folder.to_path_buf()], &[], &[]).map_err(|e| Failed::from(e.to_string()))?;
     let histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
@@ -236,7 +238,7 @@ fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
     }
 }
 
-/// A published bug names its issue first, and is found as the sketch says; its fix is harmless.
+/// A published bug names its issue first and has the findings of its sketch; its fix has none.
 fn published(file: &Path) -> Result<(), Failed> {
     let text = read(file)?;
     let first = text.lines().next().unwrap_or_default();
@@ -250,7 +252,7 @@ fn published(file: &Path) -> Result<(), Failed> {
     worked(file)
 }
 
-/// A violation must be found, and nothing in what is fixed.
+/// A `violation` must have a finding, a `fixed` none.
 fn worked(file: &Path) -> Result<(), Failed> {
     let found = drawn(file)?;
     match name(file).starts_with("violation") {
@@ -264,19 +266,19 @@ fn trap(file: &Path) -> Result<(), Failed> {
     drawn(file)?.is_harmless()
 }
 
-/// As [`trap`], of evidence as it is recorded: what a sketch cannot say.
+/// As [`trap`], for evidence as recorded, which a sketch cannot express.
 fn recorded_trap(folder: &Path) -> Result<(), Failed> {
     let judgement = recorded_in(folder)?;
     let alarm = judgement.findings.iter().find(|finding| finding.kind != Kind::Hazard);
     match alarm {
         Some(finding) => Err(format!("{}: {}", finding.rule, finding.summary).into()),
-        // Evidence that is not understood holds nothing.
+        // A rule cannot hold on evidence that is not understood.
         None if judgement.verdict != Verdict::Holds => Err(format!("{:?}", judgement.verdict).into()),
         None => Ok(()),
     }
 }
 
-/// As [`rule_sketch`], of evidence as it is recorded.
+/// As [`rule_sketch`], for evidence as recorded.
 fn recorded_rule(slug: &str, folder: &Path) -> Result<(), Failed> {
     let (wanted, verdict) = match name(folder).split('-').next() {
         Some("violation") => (Kind::Violation, "violated"),
@@ -292,7 +294,7 @@ fn recorded_rule(slug: &str, folder: &Path) -> Result<(), Failed> {
     Err(format!("{:?}; {slug} is not among {rules:?}", judgement.verdict).into())
 }
 
-/// What is found in evidence as it is recorded, all of it on one clock, each audit log of a server of its own.
+/// Findings in evidence as recorded. All files share one clock; each audit log is of its own server.
 fn recorded_in(folder: &Path) -> Result<Judgement, Failed> {
     let named =
         files(folder, "log").into_iter().map(|log| format!("{}.log:server={},clock=wall", name(&log), name(&log)));
@@ -327,7 +329,7 @@ fn incident_variant(folder: &Path) -> Result<(), Failed> {
     expected.compare(&found)
 }
 
-/// Compares the files of a variant with what its story lowers to, or writes them anew; returns the sources.
+/// Compares the files of a variant with the evidence of its story, or rewrites them. Returns the sources.
 fn evidence_of(story: &Path, folder: &Path) -> Result<Vec<String>, Failed> {
     let made = sketch::evidence(&read(story)?).map_err(|error| Failed::from(error.to_string()))?;
     if expectation::updating() {

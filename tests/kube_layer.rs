@@ -1,7 +1,8 @@
-//! A client of kube-rs that a layer records as docs/guide-ci.md shows it, against an API server whose last list is stale, or fresh.
+//! A client of kube-rs that a layer records as in docs/guide-ci.md, against an API server whose last list is stale or
+//! fresh.
 //!
-//! The client is a program of its own (`tests/kube_client`): building its hundred crates takes a minute or two, so this is done only
-//! where `CI` is set. What the layer does is tested without it (`src/record/kube_tests.rs`).
+//! The client is a separate program (`tests/kube_client`). Building its hundred crates takes a minute or two, so this
+//! test runs only if `CI` is set. `src/record/kube_tests.rs` tests the layer without it.
 
 use retrograde::check::{Kind, Verdict};
 use retrograde::history::{self, Domains};

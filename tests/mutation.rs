@@ -1,5 +1,5 @@
-//! Damaged evidence by the hundred thousand: whatever the bytes, reading must not panic, must account for every line,
-//! must keep what was not damaged, and must not depend on the number of threads.
+//! Hundreds of thousands of damaged inputs: reading must not panic, must account for every line, must keep undamaged
+//! lines, and must not depend on the number of threads.
 //!
 //! The run is deterministic; `RETROGRADE_MUTATION_SEED` and `RETROGRADE_MUTATION_INPUTS` change it.
 
@@ -29,12 +29,12 @@ const SAMPLES: [(&str, Format, bool, &[u8]); 19] = [
     ("r/client-1/operations.json", Format::EtcdOperations, true, include_bytes!("samples/etcd-operations.json")),
     ("r/client-2/watch.json", Format::EtcdWatches, false, include_bytes!("samples/etcd-watches.json")),
     ("r/traffic.json", Format::EtcdTraffic, false, include_bytes!("samples/etcd-traffic.json")),
-    // As a member of etcd 3.4 wrote them, who put, deleted and compacted; without the room in front of the end of the log.
+    // Files of a member of etcd 3.4 after puts, deletes and a compaction, without the allocated end of the log.
     ("r/server-a/member/wal/0-0.wal", Format::EtcdLog, false, include_bytes!("samples/member.wal")),
     ("r/server-a/member/snap/db", Format::EtcdStore, false, include_bytes!("samples/member.db")),
 ];
 
-/// What JSON, logs and editors are made of: damage that is worth trying more often than chance would.
+/// Tokens of JSON, logs and editors, inserted more often than chance would.
 const TOKENS: [&[u8]; 36] = [
     b"{",
     b"}",
@@ -119,14 +119,14 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     }
 }
 
-/// The line that holds a byte, with its line end.
+/// The line around a byte, with its line end.
 fn line_at(bytes: &[u8], at: usize) -> (usize, usize) {
     let start = bytes[..at].iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| at + n + 1);
     (start, end)
 }
 
-/// Counts the records, and keeps a mark of each where threads are compared.
+/// Counts the records, and keeps a mark of each to compare threads.
 struct Marks {
     keep: bool,
     marks: Vec<(u32, u64, String)>,
@@ -180,7 +180,7 @@ impl Case {
         InputFile { format, ..InputFile::in_memory(FileId(id as u32), name, self.bytes.as_slice()) }
     }
 
-    /// Lines that no damage reached, where each of them must be a record.
+    /// Lines without damage, each of which must be a record.
     fn intact(&self, originals: &[HashSet<&[u8]>]) -> usize {
         let (_, _, by_line, _) = SAMPLES[self.sample];
         let odd_start = matches!(self.bytes.first(), Some(0x1f | 0x28 | 0xfe | 0xff));
@@ -254,7 +254,7 @@ fn samples_are_read_without_a_problem() {
 fn every_format_is_damaged_here_and_is_a_target_of_fuzzing() {
     for format in Format::ALL {
         assert!(SAMPLES.iter().any(|sample| sample.1 == format), "no sample of {}", format.name());
-        // Nothing of the old text is read: what recognises it is reached by every target.
+        // The legacy text is not parsed; every target reaches its detection.
         let target = format!("tests/fuzz/fuzz_targets/{}.rs", format.name().replace('-', "_"));
         let there = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&target).exists();
         assert!(there || format == Format::LegacyAudit, "there is no {target}");
@@ -300,7 +300,7 @@ fn damaged_input_is_accounted_for_line_by_line() {
         }
         done += cases.len();
     }
-    // The run must be worth something: there is damage, and there is what it did not reach.
+    // The run must have damage, and lines without it.
     assert!(intact_lines > done / 2 && all_problems > done, "{intact_lines} {all_problems} {done}");
 }
 

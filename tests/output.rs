@@ -1,4 +1,4 @@
-//! Files that are written: whole or not at all, never onto what is still needed, and no reader or signal changes that.
+//! Output files: complete or absent, never over a file that is still needed, whatever readers and signals do.
 #![cfg(all(feature = "cli", unix))]
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
 
-/// A folder with evidence, which is removed with the test.
+/// A folder with evidence, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -123,7 +123,7 @@ fn a_file_that_is_replaced_keeps_its_mode_and_the_links_to_it() {
     assert!(fs::read_to_string(&real).unwrap().contains("retrograde/report/"));
     let packed = folder.path("packed.rgh");
     assert_eq!(run(&["pack", &evidence, "-o", packed.to_str().unwrap()]).0, Some(0));
-    // As any new file, by the mask of the process.
+    // Like any new file, by the umask of the process.
     fs::write(folder.path("any"), "").unwrap();
     assert_eq!(fs::metadata(&packed).unwrap().mode(), fs::metadata(folder.path("any")).unwrap().mode());
     assert_eq!(folder.names(), ["any", "evidence", "link.json", "packed.rgh", "real.json"]);
@@ -140,7 +140,7 @@ fn pipes_and_devices_are_written_and_never_replaced() {
     ] {
         let mut reader = Command::new("cat").arg(&fifo).stdout(Stdio::piped()).spawn().unwrap();
         let ended = run(&arguments);
-        // A pipe that nobody opens has no reader who waits for it.
+        // A pipe without a reader must not block the program.
         if !fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo() {
             reader.kill().unwrap();
         }
@@ -216,7 +216,7 @@ fn readers_that_are_gone_or_full_change_no_exit_code() {
 fn a_signal_leaves_the_old_file_or_the_new_one_and_nothing_else() {
     let folder = Folder::new("signal");
     let (evidence, packed) = (folder.text("evidence"), folder.path("x.rgh"));
-    // More evidence, so that there is something to interrupt.
+    // More evidence, so that there is time to interrupt.
     let log = fs::read_to_string(folder.path("evidence/audit-A.log")).unwrap();
     fs::write(folder.path("evidence/more.log"), log.repeat(100)).unwrap();
     let arguments = ["pack", &evidence, "-o", packed.to_str().unwrap()];
@@ -268,7 +268,7 @@ fn a_cache_is_its_owners_and_follows_nothing() {
     let own = folder.path("new/folder");
     assert_eq!(check(&own), "");
     assert_eq!(fs::metadata(&own).unwrap().mode() & 0o7777, 0o700);
-    // The same container behind a link, one that others can write, and a pipe.
+    // The same container behind a link, one that other users can write, and a pipe.
     let elsewhere = folder.path("elsewhere.rgh");
     fs::rename(&kept, &elsewhere).unwrap();
     let before = fs::read(&elsewhere).unwrap();

@@ -1,4 +1,4 @@
-//! `retrograde pack` and `--cache`, as they are typed.
+//! `retrograde pack` and `--cache` on the command line.
 #![cfg(feature = "cli")]
 
 #[path = "support/committed.rs"]
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder that is removed with the test.
+/// A folder, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -152,7 +152,7 @@ fn packing_overwrites_no_evidence_and_what_is_packed_cannot_be_read_otherwise() 
         assert_eq!(refused.status.code(), Some(2), "{said:?}");
         assert!(err(&refused).contains("to `retrograde pack`"), "{}", err(&refused));
     }
-    // Nothing is left beside it.
+    // No partial file is left.
     assert_eq!(fs::read_dir(&to.0).unwrap().count(), 1);
 }
 
@@ -170,7 +170,7 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
     assert_eq!(containers(&cache.0).len(), 0);
     assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
     assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
-    // One byte changed in place, size and time as they were.
+    // One byte changed in place, with equal size and time.
     let log = evidence.0.join("audit-A.log");
     let (text, data) = (fs::read(&log).unwrap(), fs::metadata(&log).unwrap());
     let changed = String::from_utf8(text.clone()).unwrap().replacen("pod-0", "pod-1", 1);
@@ -178,14 +178,14 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
     fs::File::options().write(true).open(&log).unwrap().set_modified(data.modified().unwrap()).unwrap();
     let after = direct();
     assert_eq!(cached(), after);
-    // Another file, and other words about the files.
+    // Another file, and other options for the files.
     fs::write(evidence.0.join("more.log"), &text).unwrap();
     assert_eq!(cached(), direct());
     let with =
         |flag: &str| out(&retrograde(&["check", "--json", &path, "--source", "audit-A.log:server=z", flag], &cache.0));
     assert_eq!(with("--cache"), with("--timings"));
     assert!(containers(&cache.0).len() == 4);
-    // A container that is damaged is a warning, and is written anew.
+    // A damaged container is a warning, and is rewritten.
     fs::remove_file(evidence.0.join("more.log")).unwrap();
     fs::write(&log, &text).unwrap();
     let now = cached();
@@ -218,7 +218,7 @@ fn a_cached_check_of_any_history_says_what_the_check_says() {
 fn a_cache_that_cannot_be_used_is_a_warning() {
     let (evidence, to) = (Folder::incident("no-cache"), Folder::new("no-cache-to"));
     let path = evidence.0.display().to_string();
-    // A file stands where the folder should be.
+    // A file is in the place of the folder.
     let blocked = to.0.join("file");
     fs::write(&blocked, "x").unwrap();
     let direct = retrograde(&["check", "--json", &path], &to.0);

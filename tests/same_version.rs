@@ -1,4 +1,4 @@
-//! Traps of evidence that a sketch cannot draw: one version whose bytes differ, and audit ids that clients made up.
+//! Traps that a sketch cannot draw: one version with different bytes, and audit ids that clients choose.
 
 use retrograde::check::{Judgement, Kind};
 use retrograde::history::{self, Domains, History};
@@ -88,7 +88,7 @@ fn an_audit_id_that_a_client_made_up_joins_no_two_requests() {
              \"requestReceivedTimestamp\":\"2026-01-01T00:00:{at:02}.100000Z\",\"stageTimestamp\":\"2026-01-01T00:00:{at:02}.400000Z\"}}\n"
         )
     };
-    // Each request has its own record; a third one, under the same id, is nobody's in the capture.
+    // Each request has its own record; the third record under the same id belongs to no request of the capture.
     let history = load(&[("reader.jsonl", capture), ("audit.log", event(1) + &event(2) + &event(5))]);
     judge(&history);
     assert_eq!(history.operations.len(), 3);

@@ -1,4 +1,4 @@
-//! Packed histories: judged as their evidence is, and refused with a reason when they are not what was packed.
+//! Packed histories: judged like their evidence, and refused with a reason if they were altered.
 #![cfg(feature = "container")]
 
 #[path = "support/committed.rs"]
@@ -20,7 +20,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Small, and of each nature: requests with bodies and streams, a log, a cluster with its members' logs.
+/// Small, and one of each kind: requests with bodies and streams, a log, a cluster with members' logs.
 const SMALL: [&str; 3] = [
     "histories/incidents/kubelet-restart/buggy",
     "histories/models/queue/violation.edn",
@@ -107,7 +107,7 @@ fn packed_sketches_are_judged_as_the_sketches_are() {
         });
         let histories = load(inputs.collect());
         let mut again = unpack(&pack(&histories, false)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        // What was in memory is in no file. Without it nothing is found that was not found with it.
+        // Evidence in memory is in no file. Without it no further findings may appear.
         for (less, more) in judge(&again).iter().zip(judge(&histories)) {
             let proved = |judgement: &Judgement| {
                 judgement.findings.iter().filter(|f| f.kind == retrograde::check::Kind::Violation).count()
@@ -228,7 +228,7 @@ fn harm(chunks: &mut Vec<Chunk>, random: &mut Rng) {
             }
             3 => chunks[at].last ^= 1,
             4 => bytes.truncate(place),
-            // Lengths and numbers beyond everything: eight bytes, four, two.
+            // Lengths and numbers out of range: eight bytes, four, two.
             5 => drop(bytes.splice(place..place, [253, 255, 255, 255, 255, 255, 255, 255, 127])),
             6 => drop(bytes.splice(place..(place + 1).min(bytes.len()), [252, 255, 255, 255, 255])),
             7 => drop(bytes.splice(place..(place + 1).min(bytes.len()), [252, 0, 0, 0, 1])),
@@ -269,18 +269,18 @@ fn a_hostile_container_with_right_checksums_is_refused_or_judged_and_never_a_pan
                 }
             }
         }
-        // Else the checks of what rows say are not reached.
+        // Otherwise the checks of row contents are not reached.
         assert!(judged > rounds / 30, "{path}: {judged} of {rounds}");
     }
 }
 
-/// As if no fields were declared: declarations change, and what is stored of them does not.
+/// Packs as if no fields were declared: declarations change, but stored content does not.
 fn pack_without_fields(histories: &[History]) -> Vec<u8> {
     let packing = Packing { fields: &Fields::default(), request: "", compress: false };
     snapshot::write(Vec::new(), histories, &packing).unwrap()
 }
 
-/// Containers of this version that exist must stay readable: a stored type that changed needs another version.
+/// Containers of this version must stay readable: a changed stored type needs another version.
 #[test]
 fn a_container_of_this_version_is_read_as_it_was_written() {
     let path = Path::new("tests/samples/histories.rgh");

@@ -1,4 +1,4 @@
-//! Reports of checks, verified: honest ones are confirmed, forged ones are not.
+//! Verified reports: genuine ones are confirmed, forged ones are not.
 #![cfg(feature = "cli")]
 
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl Saved {
         run(&["verify", self.0.to_str().unwrap(), evidence])
     }
 
-    /// What comes of the report with one thing in it changed.
+    /// The result of `verify` for the report with one change.
     fn forged(&self, evidence: &str, change: impl Fn(&mut Value)) -> (Option<i32>, String) {
         let honest = std::fs::read_to_string(&self.0).unwrap();
         let mut document: Value = serde_json::from_str(&honest).unwrap();
@@ -146,7 +146,7 @@ fn facts_of_a_cluster_are_looked_up_where_the_report_says_they_stand() {
     assert!(code == Some(2) && text.contains("no report"), "{text}");
 }
 
-/// Rules of which the facts of some findings contradict each other by definition, whatever else happened.
+/// Rules whose findings have facts that may contradict each other by definition.
 const DEFINITE: [&str; 11] = [
     "false-progress",
     "revision-reuse",

@@ -22,7 +22,7 @@ struct Watch {
     revision: u64,
 }
 
-/// A cluster whose API server writes an audit log.
+/// A cluster with an API server that writes an audit log.
 pub struct AuditLog {
     dice: Dice,
     now: u64,
@@ -38,7 +38,7 @@ pub struct AuditLog {
     pub items: u64,
 }
 
-/// Who sends a request.
+/// The client of a request.
 enum Sender {
     Kubelet(usize),
     Deployer(usize),
@@ -55,7 +55,7 @@ struct Request<'a> {
 }
 
 impl AuditLog {
-    /// A cluster that has just started.
+    /// A cluster at its start.
     pub fn new(seed: u64, bodies: Bodies) -> AuditLog {
         let mut dice = Dice::new(seed);
         let mut revision = 1_000;
@@ -74,7 +74,7 @@ impl AuditLog {
         AuditLog { dice, now: 1_000_000, revision, leases, pods, configmaps, watches, fields, events: 0, items: 0 }
     }
 
-    /// A whole log of at least so many bytes.
+    /// A log of at least `bytes` bytes, with the cluster at its end.
     pub fn of_bytes(seed: u64, bodies: Bodies, bytes: usize) -> (Vec<u8>, AuditLog) {
         let mut log = AuditLog::new(seed, bodies);
         let mut text = String::with_capacity(bytes + (1 << 20));
@@ -233,7 +233,7 @@ impl AuditLog {
     }
 
     fn list(&mut self, out: &mut String) {
-        // The last namespace is still filling up. A page holds the first objects in the order of their names.
+        // The last namespace is still being filled. A page holds the first objects in name order.
         let namespace = self.dice.index(self.pods.len() / NAMESPACE);
         let limit = 20 + self.dice.index(NAMESPACE - 19);
         let pods = namespace * NAMESPACE..namespace * NAMESPACE + limit;
@@ -256,7 +256,7 @@ impl AuditLog {
         self.write(out, request);
     }
 
-    /// The watch of a kubelet ends, and the next one goes on from what is present.
+    /// Ends the watch of a kubelet and starts the next one at the current revision.
     fn watch(&mut self, out: &mut String) {
         let node = self.dice.index(NODES);
         let next = Watch { since: self.now + 1_000, revision: self.revision };

@@ -1,17 +1,16 @@
-//! Chance from a seed, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 #![allow(dead_code, reason = "each bench and test uses a part")]
 
-/// splitmix64 (Steele, Lea, Flood 2014), and the draws that generators of histories are defined by.
+/// splitmix64 (Steele, Lea, Flood 2014), and the draws that define generated histories.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Chance with a seed.
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
 
-    /// Any number.
+    /// A number of 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -35,12 +34,12 @@ impl Chance {
         -mean * (1.0 - self.fraction()).ln()
     }
 
-    /// Whether something of a probability happens.
+    /// True with a probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         self.fraction() < probability
     }
 
-    /// One of some things.
+    /// A random element.
     pub fn one<'a, T>(&mut self, things: &'a [T]) -> &'a T {
         &things[self.below(things.len() as u64) as usize]
     }

@@ -1,62 +1,62 @@
-//! Reports of etcd's robustness suite: clients that write, list and read a few keys while the server stalls at times.
+//! Reports of etcd's robustness suite: clients write, list and read a few keys while the server stalls at times.
 //!
-//! Requests take effect one after the other; in a stall none does, writes that wait longer than the deadline end unanswered, and
-//! some of them are lost. A watch over all keys sees everything.
+//! Requests take effect one after the other. In a stall none does: writes that wait longer than the deadline get no
+//! answer, and some of them are lost. One watch covers all keys.
 
 use super::chance::Chance;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 
-/// What is recorded.
+/// Parameters of a report.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// Clients that write seven of ten times.
+    /// Clients whose requests are writes in seven of ten cases.
     pub writers: usize,
     /// Clients that only read.
     pub readers: usize,
-    /// Operations in all, unanswered ones too.
+    /// Number of operations, unanswered ones included.
     pub operations: usize,
-    /// When the server stalls, and how often again, in milliseconds; each stall lasts a second.
+    /// Start and period of the stalls, in milliseconds. Each lasts a second.
     pub stalls: Option<(u64, u64)>,
-    /// Seed.
+    /// Seed of the pseudo-random numbers.
     pub seed: u64,
 }
 
-/// A report: the files of its clients, the last one that of the watch.
+/// A report: the files of its clients, and the file of its watch.
 pub struct Report {
     /// `operations.json` of each client.
     pub operations: Vec<String>,
     /// `watch.json`.
     pub watch: String,
-    /// Operations in all.
+    /// Number of operations.
     pub count: usize,
-    /// Writes that nobody was told the outcome of.
+    /// Writes of unknown outcome.
     pub unknown: usize,
-    /// The last revision.
+    /// The last revision of the store.
     pub revision: i64,
 }
 
-/// Keys that writes are about.
+/// Number of keys that are written.
 const KEYS: u64 = 10;
 
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
 
-/// Each way.
+/// Latency of each direction, in nanoseconds.
 const LATENCY: u64 = 2 * MS;
 
-/// Between two requests of a client, in the mean.
+/// Mean pause between two requests of a client, in nanoseconds.
 const THINKING: f64 = 6.0 * MS as f64;
 
 const DEADLINE: u64 = 200 * MS;
 
-/// One of so many writes that time out is lost.
+/// Probability that a write that times out is lost.
 const LOST: f64 = 0.3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ask {
-    /// Key and the revision that it is expected to be of.
+    /// Key, and the revision that the write expects.
     Put(u64, i64),
     Delete(u64, i64),
     Get(u64),
@@ -65,7 +65,7 @@ enum Ask {
 
 #[derive(Default)]
 struct Store {
-    /// Value, revision, count of changes.
+    /// Value, revision and number of changes.
     keys: BTreeMap<u64, (u64, i64, i64)>,
     revision: i64,
     events: String,
@@ -91,7 +91,7 @@ impl Store {
         );
     }
 
-    /// Does what is asked; the answer without its revision.
+    /// Applies a request; returns the answer without its revision.
     fn apply(&mut self, ask: Ask, value: u64, at: u64) -> String {
         let mut text = String::new();
         match ask {
@@ -164,21 +164,22 @@ fn asked(ask: Ask, value: u64) -> String {
     }
 }
 
-/// What happens next: when, at whom, when it was sent; a request that takes effect, or none: the next one is sent.
+/// The next event: its time, the client, the call time; and the request that takes effect, or `None` to send the next
+/// one.
 type Step = (u64, usize, u64, Option<(Ask, u64)>);
 
 impl Traffic {
-    /// A few seconds of so many clients, with a stall of a second in the middle.
+    /// A few seconds of traffic with a stall of a second in the middle.
     pub fn stalled(writers: usize, readers: usize, operations: usize) -> Traffic {
         Traffic { writers, readers, operations, stalls: Some((2_000, u64::MAX)), seed: 1 }
     }
 
-    /// Without a stall.
+    /// Traffic without a stall.
     pub fn steady(writers: usize, readers: usize, operations: usize) -> Traffic {
         Traffic { stalls: None, ..Traffic::stalled(writers, readers, operations) }
     }
 
-    /// The end of the stall that holds a moment up, where one does.
+    /// The end of the stall that includes a moment, if there is one.
     fn held(&self, at: u64) -> Option<u64> {
         let (first, every) = self.stalls?;
         let since = at.checked_sub(first * MS)?;
@@ -197,7 +198,7 @@ impl Traffic {
         if expected > 0 && dice.happens(0.05) { Ask::Delete(key, expected) } else { Ask::Put(key, expected) }
     }
 
-    /// The report.
+    /// Draws the report.
     pub fn draw(&self) -> Report {
         let mut dice = Chance::new(self.seed);
         let clients = self.writers + self.readers;
@@ -227,7 +228,7 @@ impl Traffic {
                 let takes = self.held(arrives).map_or(arrives, |end| end + dice.below(50 * MS));
                 next.push(Reverse((takes, client, at, Some((ask, values)))));
                 if takes + LATENCY > at + DEADLINE {
-                    // The client goes on; what it asked for waits.
+                    // The client continues; its request waits.
                     next.push(Reverse((at + DEADLINE + dice.exponential(THINKING) as u64, client, 0, None)));
                 }
                 continue;
@@ -267,8 +268,8 @@ impl Traffic {
     }
 }
 
-/// Puts to one key that nobody was told the outcome of, sent one after the other, of which every second is seen; all alike or each
-/// with a value of its own.
+/// Puts of unknown outcome to one key, sent one after the other, of which every second is observed. `alike`: all have
+/// one value.
 pub fn unanswered(puts: usize, alike: bool) -> Report {
     let mut store = Store { revision: 1, ..Store::default() };
     let mut text = String::new();

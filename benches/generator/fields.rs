@@ -1,6 +1,6 @@
-//! The parts of objects that nobody looks at, and that make up most of a log.
+//! Parts of objects that the checker does not read, and that make up most of a log.
 
-/// How much of an object its bodies show.
+/// Size of the bodies in a log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     /// Spec, status, managedFields, the escaped last-applied object: 7 KB an event on average.
@@ -9,7 +9,7 @@ pub enum Bodies {
     Small,
 }
 
-/// What every object of a kind has in common, each part with its leading comma.
+/// Parts that every object of a kind has, each with its leading comma.
 #[derive(Default)]
 pub struct Fields {
     /// Annotations and managedFields of a pod.
@@ -25,7 +25,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The parts for bodies of a size.
+    /// The parts for bodies of this size.
     pub fn new(bodies: Bodies) -> Fields {
         if bodies == Bodies::Small {
             return Fields::default();

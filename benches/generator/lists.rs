@@ -1,15 +1,15 @@
-//! Many large lists: pagers that read every pod of a namespace again and again, and a few writes in between.
+//! Many large lists: clients read all pods of a namespace in a list again and again, with a few writes in between.
 
 use super::{Dice, fresh_uuid, stamp, uuid};
 use std::fmt::Write as _;
 
-/// Pods of a namespace, all of which a list shows.
+/// Pods of a namespace; a list has all of them.
 const PODS: usize = 500;
 const NAMESPACES: usize = 20;
 /// Writes before each list.
 const WRITES: usize = 5;
 
-/// A cluster whose API server writes an audit log, in which lists are most of the text.
+/// A cluster whose audit log consists mostly of lists.
 pub struct ListLog {
     dice: Dice,
     now: u64,
@@ -22,7 +22,7 @@ pub struct ListLog {
 }
 
 impl ListLog {
-    /// A cluster that has just started.
+    /// A cluster at its start.
     pub fn new(seed: u64) -> ListLog {
         let mut dice = Dice::new(seed);
         let pods: Vec<_> = (0..NAMESPACES * PODS).map(|n| (fresh_uuid(&mut dice), 100 + n as u64)).collect();

@@ -1,13 +1,13 @@
-//! A watch over machines of a custom resource, with their bodies: from an empty list on, every change.
+//! A watch on machines of a custom resource, with their bodies: from an empty list on, every change.
 
 use super::Dice;
 use std::fmt::Write as _;
 
-/// Machines of one host, and its slots.
+/// Machines of one host, and also its slots.
 const SLOTS: usize = 10;
 
-/// So many changes of so many machines. Every machine has a slot of its own, its disk grows, its memory fits; except that so many
-/// times a machine says the slot of its neighbour, until its next change.
+/// Draws `changes` changes of `machines` machines. Every machine has a slot of its own, its disk grows, and its
+/// memory fits. `wrong` times a machine has the slot of its neighbour until its next change.
 pub fn capture(seed: u64, machines: usize, changes: usize, wrong: usize) -> String {
     let mut dice = Dice::new(seed);
     let mut text = String::from(

@@ -1,8 +1,8 @@
-//! Seeded inputs: recordings of clusters that never existed and in which nothing went wrong.
+//! Seeded inputs: recordings of simulated clusters without faults.
 //!
-//! Every generator simulates one etcd: a revision counter and the objects that it holds. Requests take effect at the moment
-//! in which they are sent, so every recording is explained by one order of writes, and a verdict other than "holds" is an
-//! error of the generator or of a rule.
+//! Every generator simulates one etcd: a revision counter and its objects. Requests take effect when they are sent,
+//! so one order of writes explains the recording. A verdict other than "holds" is an error of the generator or of a
+//! rule.
 #![allow(dead_code, reason = "each bench uses a part")]
 
 pub mod audit;
@@ -16,17 +16,16 @@ pub mod watch;
 
 use std::fmt::Write as _;
 
-/// A number out of the environment, such as `RETROGRADE_BENCH_MB`.
+/// A number from the environment, such as `RETROGRADE_BENCH_MB`.
 pub fn size(name: &str, default: usize) -> usize {
     let text = std::env::var(name).unwrap_or_default();
     if text.is_empty() { default } else { text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")) }
 }
 
-/// xorshift64*: small, seeded, the same everywhere.
+/// xorshift64*: small and equal on every machine.
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice with a seed.
     pub fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -39,7 +38,7 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 20) % sides
     }
 
-    /// An index into something of a length.
+    /// An index below a length.
     pub fn index(&mut self, length: usize) -> usize {
         self.roll(length as u64) as usize
     }
@@ -58,7 +57,7 @@ pub fn fresh_uuid(dice: &mut Dice) -> String {
     text
 }
 
-/// Appends a time as audit logs have it; `at` is in microseconds from the beginning of the recording.
+/// Appends a time in the format of audit logs; `at` is in microseconds since the start of the recording.
 pub fn stamp(out: &mut String, at: u64) {
     let (seconds, micros) = (at / 1_000_000, at % 1_000_000);
     let (day, second) = (4 + seconds / 86_400, seconds % 86_400);

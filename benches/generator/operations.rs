@@ -1,83 +1,84 @@
-//! Seeded histories of one register: clients that read, write and compare-and-set, some of whose answers nobody saw.
+//! Seeded histories of one register: clients read, write and compare-and-set, and some answers are lost.
 //!
-//! A discrete-event simulation. Each client invokes at exponentially distributed intervals; an operation lasts an exponentially
-//! distributed time and takes effect at a uniformly distributed moment of it. With equal means for both about half of the
-//! clients are busy at a time. One of an unknown outcome takes effect with probability one half, at its moment, and its client
-//! goes on under another name. The moments explain every answer, unless a stale read is asked for.
+//! A discrete-event simulation. Each client invokes at exponentially distributed intervals. An operation lasts an
+//! exponentially distributed time, and its linearization point is uniformly distributed in it. With equal means about
+//! half of the clients are busy at a time. An operation of unknown outcome takes effect with probability one half,
+//! and its client continues under another name. The linearization points explain every answer, unless a stale read is
+//! requested.
 
 use super::chance::Chance;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 
-/// Mean length of an operation, and of the pause between two of one client.
+/// Mean length of an operation, and mean pause between two of one client.
 const MEAN: f64 = 1000.0;
 
-/// What is drawn.
+/// Parameters of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Clients at a time.
+    /// Concurrent clients.
     pub clients: usize,
-    /// Operations.
+    /// Number of operations.
     pub operations: usize,
-    /// How many values there are; 0: every write has its own.
+    /// Number of values; 0: every write has its own.
     pub values: u64,
-    /// Shares of reads and of writes; the rest compares and sets.
+    /// Shares of reads and writes; the rest are compare-and-sets.
     pub shares: [f64; 2],
-    /// Probability that nobody sees the answer.
+    /// Probability of an unknown outcome.
     pub unknown: f64,
-    /// The first completed read after the median moment is given the value of so many writes before; 0: all answers are right.
+    /// Staleness in writes of the first completed read after the median moment; 0: all answers are right.
     pub stale: usize,
-    /// The seed.
+    /// Seed of the pseudo-random numbers.
     pub seed: u64,
 }
 
-/// What is asked of the register.
+/// An operation on the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Its value.
+    /// Reads the value.
     Read,
-    /// To hold a value.
+    /// Writes a value.
     Write(u64),
-    /// To hold the second value if it holds the first.
+    /// Sets the second value if the register has the first.
     Cas(u64, u64),
 }
 
-/// What comes of it.
+/// The answer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A value; none before the first write.
+    /// The value read; `None` before the first write.
     Value(Option<u64>),
-    /// It was written.
+    /// The write completed.
     Written,
-    /// Whether it was set.
+    /// Whether the value was set.
     Set(bool),
-    /// Nobody saw.
+    /// The outcome is unknown.
     Unknown,
 }
 
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// Who.
+    /// The client.
     pub client: u32,
-    /// When it was sent.
+    /// Time of the invocation.
     pub invoke: u64,
-    /// When its answer arrived; without meaning where nobody saw one.
+    /// Time of the answer; without meaning if the outcome is unknown.
     pub returned: u64,
-    /// What was asked.
+    /// The operation.
     pub ask: Ask,
-    /// What came of it.
+    /// The answer.
     pub end: End,
 }
 
 impl Family {
-    /// Reads and writes half and half, every write its own value.
+    /// Half reads, half writes, each write with its own value.
     pub fn unique(clients: usize, operations: usize, unknown: f64) -> Family {
         Family { clients, operations, values: 0, shares: [0.5, 0.5], unknown, stale: 0, seed: 1 }
     }
 
-    /// Reads, writes and compare-and-sets of five values, as Jepsen draws them.
+    /// Reads, writes and compare-and-sets of five values, in Jepsen's proportions.
     pub fn five_values(clients: usize, operations: usize, unknown: f64) -> Family {
         Family { values: 5, shares: [0.34, 0.33], ..Family::unique(clients, operations, unknown) }
     }
@@ -100,7 +101,7 @@ impl Family {
         name
     }
 
-    /// The history, by invocation.
+    /// Draws the history, sorted by invocation.
     pub fn draw(&self) -> Vec<Access> {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Step {
@@ -148,7 +149,7 @@ impl Family {
                         invoke: now,
                         returned: now + length,
                         ask,
-                        // What is not unknown gets its answer when it takes effect.
+                        // A completed operation gets its answer at its linearization point.
                         end: if is_unknown { End::Unknown } else { End::Written },
                     });
                     owners.push(client);
@@ -205,14 +206,15 @@ impl Family {
     }
 }
 
-/// So many writes of unknown outcome, then a read of a value that nobody writes.
+/// `writes` writes of unknown outcome, then a read of a value that no client writes.
 pub fn ladder(writes: u64) -> Vec<Access> {
     let mut history: Vec<Access> = (0..writes).map(|at| unseen_write(at, 10 + at)).collect();
     history.push(read(writes as u32, 10 + writes + 1000, writes + 1));
     history
 }
 
-/// So many writes of unknown outcome, half of which are then read in order; with `wrong`, an old value once more at the end.
+/// `writes` writes of unknown outcome, half of which are then read in order. With `wrong`, an old value is read once
+/// more at the end.
 pub fn read_back(writes: u64, wrong: bool) -> Vec<Access> {
     let mut history: Vec<Access> = (0..writes).map(|at| unseen_write(at, 10 + at)).collect();
     let reader = writes as u32;
@@ -225,7 +227,7 @@ pub fn read_back(writes: u64, wrong: bool) -> Vec<Access> {
     history
 }
 
-/// Client `at` writes `at + 1`.
+/// Client `at` writes `at + 1`, and its outcome is unknown.
 fn unseen_write(at: u64, invoke: u64) -> Access {
     Access { client: at as u32, invoke, returned: u64::MAX, ask: Ask::Write(at + 1), end: End::Unknown }
 }
@@ -234,8 +236,8 @@ fn read(client: u32, invoke: u64, value: u64) -> Access {
     Access { client, invoke, returned: invoke + 10, ask: Ask::Read, end: End::Value(Some(value)) }
 }
 
-/// The history as a log of Jepsen, which has the order of events and no times. What coincides is written so that it stays
-/// concurrent.
+/// The history as a Jepsen log, which has the order of events and no times. Events of equal time are written so that
+/// they stay concurrent.
 pub fn jepsen_log(history: &[Access]) -> String {
     let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * history.len());
     for (at, access) in history.iter().enumerate() {

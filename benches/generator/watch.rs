@@ -1,13 +1,13 @@
-//! A capture of many informers that watch the pods of one cluster with two healthy servers, of which one lags.
+//! A capture of many informers that watch the pods of one cluster with two correct servers, one of them stale.
 
 use super::{Dice, fresh_uuid};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How large a capture is.
+/// Size of a capture.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Events delivered, all watchers together.
+    /// Delivered events of all watchers.
     pub events: usize,
     /// Keys that are written.
     pub keys: usize,
@@ -15,7 +15,7 @@ pub struct Shape {
     pub watchers: usize,
 }
 
-/// The base of all times, in nanoseconds.
+/// Base of all times, in nanoseconds.
 const START: u64 = 1_770_000_000_000_000_000;
 /// One write each millisecond.
 const STEP: u64 = 1_000_000;
@@ -41,7 +41,7 @@ struct Change {
     uid: usize,
 }
 
-/// What happened, from which every client's recording is drawn.
+/// The changes from which every client's recording is derived.
 struct Truth {
     changes: Vec<Change>,
     uids: Vec<String>,
@@ -77,7 +77,7 @@ impl Truth {
         );
     }
 
-    /// The last change of every object that lives after the first `writes`.
+    /// The last change of every object that is live after the first `writes`.
     fn state(&self, writes: usize) -> Vec<Change> {
         let mut live = BTreeMap::new();
         for change in &self.changes[..writes] {
@@ -94,7 +94,7 @@ fn sent(write: usize) -> u64 {
     START + write as u64 * STEP
 }
 
-/// The files of a capture: one of each informer, one of the writer.
+/// The files of a capture: one per informer, one of the writer.
 pub fn capture(seed: u64, shape: Shape) -> Vec<(String, Vec<u8>)> {
     let truth = Truth::new(&mut Dice::new(seed), BEFORE + shape.events / shape.watchers, shape.keys);
     let mut files: Vec<_> = (0..shape.watchers)
@@ -159,7 +159,7 @@ fn writer(truth: &Truth) -> String {
     out
 }
 
-/// A list, then streams that follow each other; every second informer is at the server that lags.
+/// A list, then consecutive streams. Every second informer is at the stale server.
 fn informer(truth: &Truth, watcher: usize) -> String {
     let mut out = String::new();
     let (server, lag) = if watcher.is_multiple_of(2) { ("a", STEP) } else { ("b", 20 * STEP) };

@@ -1,12 +1,12 @@
-//! How benches measure: processor time of the thread where the system tells it, since other work on the machine makes wall
-//! time useless; ratios of runs that take turns; peak memory.
+//! Measurement in benches: processor time of the thread where the system reports it, since other work on the machine
+//! distorts wall time; ratios of alternating runs; peak memory.
 #![allow(dead_code, reason = "each bench uses a part")]
 
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use std::time::{Duration, Instant};
 
-/// Processor time of the present thread (Linux); wall time where there is none.
+/// Processor time of the present thread (Linux); elsewhere wall time.
 pub struct ThreadTime(WallTime);
 
 impl Default for ThreadTime {
@@ -38,7 +38,7 @@ impl Measurement for ThreadTime {
     }
 }
 
-/// The bench harness, as the command line configures it.
+/// The bench harness with the options of the command line.
 pub fn criterion() -> criterion::Criterion<ThreadTime> {
     criterion::Criterion::default()
         .with_measurement(ThreadTime::default())
@@ -48,7 +48,7 @@ pub fn criterion() -> criterion::Criterion<ThreadTime> {
         .configure_from_args()
 }
 
-/// Throughput of an input.
+/// Throughput of an input of `n` bytes.
 pub fn bytes(n: usize) -> Throughput {
     Throughput::Bytes(n as u64)
 }
@@ -67,7 +67,7 @@ fn thread_time() -> Duration {
     spent.map_or_else(|| START.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
 }
 
-/// Processor time of all threads of this process that are alive (Linux), in seconds; wall time where there is none.
+/// Processor time of all live threads of this process (Linux), in seconds; elsewhere wall time.
 pub fn process_time() -> f64 {
     let spent = |entry: std::fs::DirEntry| -> Option<u64> {
         std::fs::read_to_string(entry.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
@@ -78,16 +78,16 @@ pub fn process_time() -> f64 {
     }
 }
 
-/// The times of one variant.
+/// Times of one variant, in seconds.
 #[derive(Clone, Default)]
 pub struct Times {
-    /// Processor time of the calling thread, a value for each round.
+    /// Processor time of the calling thread, one value per round.
     pub thread: Vec<f64>,
-    /// Wall time.
+    /// Wall time, one value per round.
     pub wall: Vec<f64>,
 }
 
-/// Runs variants in turn, so that whatever slows the machine slows all of them.
+/// Runs variants alternately, so that other work on the machine slows all of them.
 pub fn in_turn(rounds: usize, variants: &mut [&mut dyn FnMut()]) -> Vec<Times> {
     let mut times = vec![Times::default(); variants.len()];
     for _ in 0..rounds {
@@ -101,19 +101,18 @@ pub fn in_turn(rounds: usize, variants: &mut [&mut dyn FnMut()]) -> Vec<Times> {
     times
 }
 
-/// The median.
+/// The median of some values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
 }
 
-/// The least value.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The median of the ratios a/b, round by round.
+/// The median of the ratios a/b of each round.
 pub fn ratio(a: &[f64], b: &[f64]) -> f64 {
     median(&a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>())
 }
@@ -125,7 +124,7 @@ pub fn peak_memory() -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Prints a figure beside what it should be.
+/// Prints a figure with its target, and whether the target is missed.
 pub fn figure(what: &str, value: f64, unit: &str, target: &str, met: bool) {
     let verdict = if met { "" } else { "  MISSED" };
     println!("{what:<52} {value:>10.2} {unit:<9} target {target}{verdict}");

@@ -1,7 +1,10 @@
-//! Archives of tar: which files they hold, and where.
+//! Lists the files of a tar archive with the offset and length of each. One pass; contents are skipped, not kept.
 //!
-//! Source: POSIX.1-1988 ustar and POSIX.1-2001 pax (`pax` utility, "ustar Interchange Format"), and the GNU tar manual, "Basic
-//! Tar Format" (long names, base-256 numbers).
+//! Listed members never share bytes, so each byte is evidence once. Limits bound the number and the names of members.
+//! A broken archive yields the members in front of the damage and a fault. Later code relies on both.
+//!
+//! Sources: POSIX.1-1988 ustar and POSIX.1-2001 pax (`pax` utility, "ustar Interchange Format"); the GNU tar manual,
+//! "Basic Tar Format" (long names, base-256 numbers).
 
 use super::input::Member;
 use super::limits::{DEEPEST, LONGEST_EXTENDED_HEADER, LONGEST_MEMBER_NAME, MOST_MEMBER_NAMES, MOST_MEMBERS};
@@ -12,29 +15,29 @@ use std::io::{self, Read};
 
 const BLOCK: usize = 512;
 
-/// What an archive holds.
+/// The members of an archive, and what could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// The files in their order, hidden ones left out. No two of them share bytes.
+    /// Visible files in archive order. No two share bytes.
     pub members: Vec<Member>,
-    /// How many hard links are other names of these files.
+    /// Hard links to these files beyond the name that each already has.
     pub copies: u64,
-    /// What cannot be read.
+    /// Problems of the archive and of members that were left out.
     pub faults: Vec<Fault>,
 }
 
-/// Whether bytes begin like an archive: with a header whose sum is right.
+/// Whether the sample begins with a tar header whose checksum is right.
 pub(super) fn is_archive(sample: &[u8]) -> bool {
     sample.first_chunk().is_some_and(|block| block[0] != 0 && sum_is_right(block))
 }
 
-/// Lists the files of an archive in one pass. A file that is there twice counts as unpacking would leave it: the last one. What
-/// was found before an archive breaks off is returned beside the fault.
+/// Lists the files of an archive in one pass. The last of two files with one name counts, as after unpacking. A
+/// broken archive yields the files in front of the damage and a fault.
 pub(super) fn list(archive: &mut dyn Read) -> Listing {
     list_within(archive, MOST_MEMBERS, MOST_MEMBER_NAMES)
 }
 
-/// The same, with no more files and hard links, and no more bytes of their names, than these.
+/// [`list`] with limits: the number of files and hard links, and the bytes of their names.
 fn list_within(archive: &mut dyn Read, most: usize, most_bytes: usize) -> Listing {
     let mut reader = Reader {
         archive,
@@ -59,23 +62,23 @@ struct Reader<'r> {
     most_bytes: usize,
     at: u64,
     members: Vec<Member>,
-    /// Other names of members, by their index.
+    /// Hard links: index of the member, and the other name.
     links: Vec<(usize, String)>,
-    /// The last member of each name.
+    /// Index of the last member with each name.
     by_name: HashMap<String, usize>,
-    /// Bytes of all names.
+    /// Bytes of all names so far, hard links included.
     name_bytes: usize,
     refused: Refused,
 }
 
-/// Files that cannot be read.
+/// Members that cannot be read, counted.
 #[derive(Default)]
 struct Refused {
-    /// How many are sparse, and the name of the first one.
+    /// Number of sparse files, and the name of the first.
     sparse: (u64, String),
-    /// How many have names that are too long.
+    /// Number of files whose name is too long.
     long: u64,
-    /// How many hard links name no file that stands before them.
+    /// Number of hard links whose target does not precede them in the archive.
     lost: u64,
 }
 
@@ -86,25 +89,28 @@ impl Refused {
         if sparse > 0 {
             let others = if sparse > 1 { format!(" and {} more", sparse - 1) } else { String::new() };
             let found = Found::told(format!("the sparse file {first}{others}"));
-            faults.push(Fault::new("an archive that was packed without --sparse", found));
+            faults.push(Fault::new("an archive packed without --sparse (pack it again without that option)", found));
         }
         if self.long > 0 {
             let most = size(LONGEST_MEMBER_NAME as u64);
             let expected = format!("file names of at most {most}, in at most {DEEPEST} directories");
-            faults.push(Fault::new(expected, Found::told(format!("{} with a longer name", count(self.long, "file")))));
+            faults.push(Fault::new(
+                expected,
+                Found::told(format!("{} with a longer or deeper name", count(self.long, "file"))),
+            ));
         }
         if self.lost > 0 {
-            let found = format!("{} to something else", count(self.lost, "hard link"));
+            let found = format!("{} to a file that does not precede it", count(self.lost, "hard link"));
             faults.push(Fault::new("hard links to files that the archive holds before them", Found::told(found)));
         }
         faults
     }
 }
 
-/// A name, or none where it is too long.
+/// A member name; `None` if it is too long.
 type Name = Option<String>;
 
-/// What extended headers say about the member behind them.
+/// Fields of extended headers, which apply to the next member.
 #[derive(Default)]
 struct Extension {
     name: Option<Name>,
@@ -118,14 +124,14 @@ impl Reader<'_> {
         let mut extension = Extension::default();
         loop {
             let Some(block) = self.block()? else { return Ok(()) };
-            // Two empty blocks end an archive; whatever follows is padding.
+            // Two empty blocks end an archive; bytes behind them are padding.
             if block.iter().all(|byte| *byte == 0) {
                 return Ok(());
             }
             if !sum_is_right(&block) {
-                return Err(damaged(&format!("no header at byte {}", self.at - BLOCK as u64)));
+                return Err(damaged(&format!("a block at byte {} that is no header", self.at - BLOCK as u64)));
             }
-            let length = number(&block[124..136]).ok_or_else(|| damaged("a length that is no number"))?;
+            let length = number(&block[124..136]).ok_or_else(|| damaged("a header whose length is no number"))?;
             match block[156] {
                 b'L' => extension.name = Some(self.long_name(length)?),
                 b'K' => extension.link = Some(self.long_name(length)?),
@@ -141,7 +147,7 @@ impl Reader<'_> {
 
     fn member(&mut self, block: &[u8; BLOCK], kind: u8, length: u64, extension: Extension) -> Result<(), Fault> {
         let length = extension.length.unwrap_or(length);
-        // Links, directories and devices have no content, whatever length they state.
+        // Links, directories and devices have no content, even if the header has a length.
         let has_content = !matches!(kind, b'1'..=b'6');
         if !matches!(kind, b'0' | 0 | b'1' | b'7' | b'S') {
             return if has_content { self.pass(length) } else { Ok(()) };
@@ -154,7 +160,7 @@ impl Reader<'_> {
         match kind {
             b'1' => self.link(name, extension.link.unwrap_or_else(|| Some(text(&block[157..257])))),
             b'S' => {
-                // The list of its parts goes on in blocks of their own.
+                // More entries of the sparse map follow in blocks of their own.
                 let mut more = block[482] != 0;
                 while more {
                     more = self.block()?.ok_or_else(cut_off)?[504] != 0;
@@ -172,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Another name of a file. Its bytes are read once: they are the same evidence.
+    /// Notes a hard link. Its bytes are read once: both names are the same evidence.
     fn link(&mut self, name: String, target: Name) -> Result<(), Fault> {
         if !is_visible(&name) {
             return Ok(());
@@ -187,7 +193,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A file whose holes were left out cannot be read in place.
+    /// Counts a sparse file and skips it: its holes are left out, so offsets do not match.
     fn sparse(&mut self, name: String, length: u64) -> Result<(), Fault> {
         let (count, first) = &mut self.refused.sparse;
         if *count == 0 {
@@ -197,16 +203,19 @@ impl Reader<'_> {
         self.pass(length)
     }
 
-    /// Counts a name that is kept.
+    /// Counts a name against the limits.
     fn note(&mut self, name: &str) -> Result<(), Fault> {
         self.name_bytes += name.len();
         if self.members.len() + self.links.len() == self.most {
-            let expected = format!("an archive of at most {} files and hard links", self.most);
-            return Err(Fault::new(expected, "more of them"));
+            let expected = format!("an archive of at most {} files and hard links (split it, or unpack it)", self.most);
+            return Err(Fault::new(expected, "more"));
         }
         if self.name_bytes > self.most_bytes {
             let most = size(self.most_bytes as u64);
-            return Err(Fault::new(format!("an archive whose file names have at most {most}"), "longer ones"));
+            return Err(Fault::new(
+                format!("an archive whose file names have at most {most} in all (split it, or unpack it)"),
+                "more",
+            ));
         }
         Ok(())
     }
@@ -220,7 +229,7 @@ impl Reader<'_> {
             if by_name[&name] != of {
                 continue;
             }
-            // A file that is hidden, or whose name another one took later, is there under its first link.
+            // If the file is hidden, or a later file took its name, its first link names it.
             if std::mem::replace(&mut named[of], true) {
                 copies += 1;
             } else {
@@ -232,7 +241,7 @@ impl Reader<'_> {
         Listing { members, copies, faults: refused.faults() }
     }
 
-    /// Records of `LENGTH KEY=VALUE` with a line end each.
+    /// Reads the records of a pax header: `LENGTH KEY=VALUE`, each with a line end.
     fn extended(&mut self, length: u64, extension: &mut Extension) -> Result<(), Fault> {
         if length > LONGEST_EXTENDED_HEADER {
             let expected = format!("an extended header of at most {}", size(LONGEST_EXTENDED_HEADER));
@@ -248,7 +257,7 @@ impl Reader<'_> {
                 rest = &rest[length..];
                 Some(record)
             });
-            let record = record.ok_or_else(|| damaged("an extended header that is none"))?;
+            let record = record.ok_or_else(|| damaged("an extended header without LENGTH KEY=VALUE records"))?;
             let Some(equals) = record.iter().position(|byte| *byte == b'=') else { continue };
             let value = &record[equals + 1..];
             let name = || (value.len() <= LONGEST_MEMBER_NAME).then(|| String::from_utf8_lossy(value).into_owned());
@@ -263,9 +272,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The name in a header of its own, which ends at its first zero byte.
+    /// Reads a GNU long-name header. The name ends at the first zero byte.
     fn long_name(&mut self, length: u64) -> Result<Name, Fault> {
-        // A zero byte stands behind it.
+        // One more byte for the zero behind the name.
         let most = LONGEST_MEMBER_NAME as u64 + 1;
         let bytes = self.content(length.min(most) as usize)?;
         self.pass(length.saturating_sub(most))?;
@@ -298,7 +307,7 @@ impl Reader<'_> {
         if passed < length { Err(cut_off()) } else { self.pad() }
     }
 
-    /// Goes on to the next block. The last one may lack its padding.
+    /// Skips the padding up to the next block. The last block may lack it.
     fn pad(&mut self) -> Result<(), Fault> {
         let rest = (BLOCK as u64 - self.at % BLOCK as u64) % BLOCK as u64;
         let passed =
@@ -321,7 +330,7 @@ fn fill(archive: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Fault> {
     Ok(filled)
 }
 
-/// The sum over the header with the sum itself as spaces. Some old programs added signed bytes.
+/// Whether the checksum is right. It counts its own field as spaces. Some old programs added signed bytes.
 fn sum_is_right(block: &[u8; BLOCK]) -> bool {
     let Some(stated) = number(&block[148..156]) else { return false };
     let bytes = || block.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { b' ' } else { *byte });
@@ -330,7 +339,7 @@ fn sum_is_right(block: &[u8; BLOCK]) -> bool {
     stated == unsigned || i64::try_from(stated) == Ok(signed)
 }
 
-/// Octal digits between spaces, up to a space or zero byte; or, where the highest bit is set, bytes of a number.
+/// A number: octal digits between spaces, up to a space or zero byte. With the highest bit set it is base-256.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let first = u64::from(field[0] & 0x7f);
@@ -345,7 +354,7 @@ fn number(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Name, with the prefix that ustar keeps apart. GNU's old format has times in that place, and says so.
+/// The name with its ustar prefix. GNU's old format keeps times in the place of the prefix, and has another magic.
 fn name(block: &[u8; BLOCK]) -> String {
     let (name, prefix) = (text(&block[..100]), text(&block[345..500]));
     if &block[257..263] == b"ustar\0" && !prefix.is_empty() { format!("{prefix}/{name}") } else { name }
@@ -356,7 +365,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Old archives mark directories by their name only.
+/// Old archives mark a directory only by the slash at the end of its name.
 fn is_file(name: &str) -> bool {
     !name.is_empty() && !name.ends_with('/')
 }
@@ -365,7 +374,7 @@ fn is_visible(name: &str) -> bool {
     is_file(name) && !name.split('/').any(|part| part.starts_with('.') && part != "..")
 }
 
-/// The path without what says nothing about where the file is.
+/// The path without `.` and empty parts.
 fn tidy(name: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if name.ends_with('/') {

@@ -1,4 +1,7 @@
-//! Audit events, `audit.k8s.io/v1` and the same fields of `v1beta1`.
+//! Audit events, `audit.k8s.io/v1` and the same fields of `v1beta1`, borrowed from their line.
+//!
+//! Every field may be absent, so any JSON object parses; the parser decides by kind and group whether it is an event.
+//! A time that is no time refuses the event; times that contradict each other are only reported.
 //!
 //! Source of the fields: k8s.io/apiserver `pkg/apis/audit/v1/types.go`.
 
@@ -11,16 +14,16 @@ use super::text::{default_or_null, list_or_null};
 use super::timestamp;
 use serde::Deserialize;
 
-/// How far the server had come with the request when it wrote the event.
+/// Progress of the request when the server wrote the event, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Stage {
-    /// The request arrived; nothing else is known.
+    /// The request arrived; its outcome is unknown.
     RequestReceived,
     /// Headers of a long answer were sent.
     ResponseStarted,
     /// The answer is complete.
     ResponseComplete,
-    /// The handler panicked: the outcome is open.
+    /// The handler panicked; the outcome is unknown.
     Panic,
     /// No stage, or one that this version does not know.
     #[default]
@@ -28,23 +31,23 @@ pub enum Stage {
     Unknown,
 }
 
-/// Who asked.
+/// A user as the server authenticated it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct User<'a> {
-    /// User name as authenticated.
+    /// Authenticated user name.
     #[serde(borrow)]
     pub username: Text<'a>,
-    /// Marks of a bound token: pod, node, credential.
+    /// Pod, node and credential of a bound token.
     #[serde(borrow)]
     pub extra: Option<Extra<'a>>,
 }
 
-/// The `extra` values that tell processes apart (apiserver `authentication/serviceaccount/util.go`).
+/// The `extra` values that separate processes of one user (apiserver `authentication/serviceaccount/util.go`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Extra<'a> {
-    /// Uid of the pod whose token was used: one pod life.
+    /// Uid of the pod whose token was used. Containers may restart within one uid.
     #[serde(borrow, rename = "authentication.kubernetes.io/pod-uid", deserialize_with = "list_or_null")]
     pub pod_uid: Vec<Text<'a>>,
     /// Name of that pod.
@@ -55,7 +58,7 @@ pub struct Extra<'a> {
     pub node_name: Vec<Text<'a>>,
 }
 
-/// What was asked for.
+/// The object that the request names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ObjectRef<'a> {
@@ -74,7 +77,7 @@ pub struct ObjectRef<'a> {
     /// API group, empty for the core group.
     #[serde(borrow, rename = "apiGroup")]
     pub api_group: Text<'a>,
-    /// From the request's body (PUT): the version that the write is based on, never the commit.
+    /// From the request's body (PUT): the version that the write is based on, never the committed one.
     #[serde(borrow, rename = "resourceVersion")]
     pub resource_version: Text<'a>,
     /// Subresource.
@@ -86,9 +89,9 @@ pub struct ObjectRef<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ResponseStatus<'a> {
-    /// HTTP code.
+    /// HTTP status code.
     pub code: u16,
-    /// Error text.
+    /// Error message of the server.
     #[serde(borrow)]
     pub message: Text<'a, UNLIMITED>,
     /// Machine-readable reason.
@@ -96,11 +99,11 @@ pub struct ResponseStatus<'a> {
     pub reason: Text<'a>,
 }
 
-/// Annotations that matter.
+/// The annotations that ingest reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct EventAnnotations<'a> {
-    /// `"true"` when the backend cut both bodies off.
+    /// `"true"` if the audit backend cut off both bodies.
     #[serde(borrow, rename = "audit.k8s.io/truncated")]
     pub truncated: Text<'a>,
 }
@@ -118,33 +121,33 @@ pub struct Event<'a> {
     /// Metadata, Request or RequestResponse.
     #[serde(borrow)]
     pub level: Text<'a>,
-    /// Not unique and not trustworthy: a client may send it.
+    /// Neither unique nor trustworthy: a client may send it.
     #[serde(borrow, rename = "auditID")]
     pub audit_id: Text<'a>,
-    /// Stage.
+    /// Stage of this event; one request has several.
     pub stage: Stage,
     /// Path and query.
     #[serde(borrow, rename = "requestURI")]
     pub request_uri: Text<'a, LONGEST_ADDRESS>,
-    /// Verb of the API, or the HTTP verb of a non-resource request.
+    /// API verb, or the HTTP verb of a non-resource request.
     #[serde(borrow)]
     pub verb: Text<'a>,
-    /// User.
+    /// The authenticated user.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub user: User<'a>,
     /// The user that the request acted as.
     #[serde(borrow, rename = "impersonatedUser")]
     pub impersonated_user: Option<User<'a>>,
-    /// The last one is the TCP peer; earlier ones can be forged.
+    /// Addresses of the client. The last is the TCP peer; earlier ones can be forged.
     #[serde(borrow, rename = "sourceIPs", deserialize_with = "list_or_null")]
     pub source_ips: Vec<Text<'a>>,
-    /// User agent.
+    /// User agent, as the client sent it.
     #[serde(borrow, rename = "userAgent")]
     pub user_agent: Text<'a>,
     /// Object, absent for non-resource requests.
     #[serde(borrow, rename = "objectRef")]
     pub object_ref: Option<ObjectRef<'a>>,
-    /// Status.
+    /// Status of the answer; absent before the answer.
     #[serde(borrow, rename = "responseStatus")]
     pub response_status: Option<ResponseStatus<'a>>,
     /// Body of the request (level Request and above).
@@ -153,25 +156,25 @@ pub struct Event<'a> {
     /// Body of the answer (level RequestResponse).
     #[serde(borrow, rename = "responseObject")]
     pub response_object: AnyBody<'a>,
-    /// When the request arrived, on the server's clock. RFC 3339 with six digits.
+    /// Time at which the request arrived, on the server's clock. RFC 3339 with six digits.
     #[serde(borrow, rename = "requestReceivedTimestamp")]
     pub request_received: Text<'a>,
-    /// When the stage was reached.
+    /// Time at which the stage was reached, on the server's clock.
     #[serde(borrow, rename = "stageTimestamp")]
     pub stage_timestamp: Text<'a>,
-    /// The first of these two as a time, once they were read: unknown where it is absent.
+    /// [`Event::request_received`] as a time, set by [`Event::read_times`].
     #[serde(skip)]
     pub received: Time,
-    /// The second one.
+    /// [`Event::stage_timestamp`] as a time, set by [`Event::read_times`].
     #[serde(skip)]
     pub reached: Time,
-    /// Annotations.
+    /// Annotations of the event.
     #[serde(borrow)]
     pub annotations: Option<EventAnnotations<'a>>,
 }
 
 impl Event<'_> {
-    /// Reads its times. An error is the text that is none.
+    /// Parses both times. The error is the text that is no RFC 3339 time.
     pub fn read_times(&mut self) -> Result<(), &str> {
         for (text, time) in [(&self.request_received, &mut self.received), (&self.stage_timestamp, &mut self.reached)] {
             if !text.is_empty() {
@@ -181,7 +184,8 @@ impl Event<'_> {
         Ok(())
     }
 
-    /// What is odd about its times, once they were read: expected and found. The rest of it counts all the same.
+    /// A missing or contradictory time, as expected and found. The event counts all the same. Call it after
+    /// [`Event::read_times`].
     pub fn odd_times(&self) -> Option<(&'static str, Found)> {
         let missing = |text: &str| text.is_empty();
         if missing(&self.request_received) || missing(&self.stage_timestamp) {
@@ -191,7 +195,7 @@ impl Event<'_> {
         }
         let falls = self.reached < self.received;
         falls.then(|| {
-            // Both texts were read as times.
+            // Both times are known here.
             let found = Found::told(format!("{} after {}", &*self.stage_timestamp, &*self.request_received));
             ("a stageTimestamp not before its requestReceivedTimestamp", found)
         })

@@ -1,4 +1,4 @@
-//! Blocks: whole lines or documents of one file, what a worker takes at a time.
+//! Blocks: whole lines or documents of one file, the unit of work of a parser thread.
 
 use super::content::Content;
 use super::detection::SAMPLE;
@@ -7,63 +7,58 @@ use super::framing::Span;
 use super::problem::Fault;
 use std::sync::{Arc, Mutex};
 
-/// What the reader hands to a worker.
+/// One item from the reader to a worker.
 pub(super) enum Piece {
-    /// Some lines or documents.
+    /// Whole lines or documents.
     Block(Block),
-    /// A whole file of which no part can be read without the others.
+    /// A binary file, which is read as a whole.
     Whole(Whole),
     /// The end of a file.
     Closed(Closed),
 }
 
-/// A binary file.
+/// A binary file whose parts depend on each other.
 pub(super) struct Whole {
-    /// Index of the file.
     pub file: usize,
-    /// Format of the file.
     pub format: Format,
-    /// Where its bytes are.
     pub content: Content,
 }
 
-/// How the values of a block are told apart.
+/// Boundaries of the values in a block.
 pub(super) enum Layout {
-    /// One a line.
+    /// One value a line.
     Lines,
-    /// Where they are.
+    /// The documents at these places.
     Documents(Vec<Span>),
-    /// Each begins with a line that is `{`.
+    /// Documents, each with `{` alone on its first line.
     Indented,
-    /// Nobody will look at them; so many lines ended before the bytes that are left.
+    /// The bytes are skipped. The number counts the line ends in front of the remaining bytes.
     Skipped(u32),
 }
 
 /// Whole lines or documents of one file.
 pub(super) struct Block {
-    /// Index of the file.
     pub file: usize,
-    /// Format of the file.
     pub format: Format,
     /// Offset of the first byte in the decompressed content.
     pub offset: u64,
-    /// Where its bytes are, and perhaps others behind them.
+    /// Buffer that holds the bytes; it may hold more behind them.
     pub room: Room,
-    /// How many of them belong to the block.
+    /// Bytes of the buffer that belong to the block.
     pub length: usize,
-    /// How the values in it are told apart.
+    /// Boundaries of its values.
     pub layout: Layout,
-    /// NUL bytes that were dropped in front of it.
+    /// NUL bytes that were dropped in front of the block.
     pub nuls: u64,
-    /// What is wrong with the first line beyond its bytes (which are then only its beginning).
+    /// Problem of a value too long to be kept.
     pub fault: Option<Fault>,
 }
 
-/// Where the bytes of a block are.
+/// Storage of a block's bytes.
 pub(super) enum Room {
-    /// In a buffer that they were read into.
+    /// A buffer from [`Buffers`].
     Buffer(Vec<u8>),
-    /// Where they were all the time, from a place on.
+    /// The input itself, and the offset at which the block begins.
     Memory(Arc<[u8]>, usize),
 }
 
@@ -77,28 +72,27 @@ impl Block {
     }
 }
 
-/// How reading a file ended.
+/// Summary of one file after its last block.
 pub(super) struct Closed {
-    /// Index of the file.
     pub file: usize,
-    /// Its format.
+    /// Format, if the file is evidence.
     pub format: Option<Format>,
-    /// Why it has none.
+    /// Reason why the file is ignored.
     pub ignored: Option<String>,
     /// Decompressed bytes read.
     pub bytes: u64,
-    /// Whether it was written to while it was read.
+    /// Whether the file grew during reading.
     pub has_grown: bool,
-    /// What is wrong with the file as a whole.
+    /// Problems of the file as a whole.
     pub faults: Vec<Fault>,
 }
 
-/// Buffers that workers are done with: new ones would have to be cleared first.
+/// Used buffers for reuse: a new one would be cleared first.
 #[derive(Default)]
 pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// One of at least so many bytes.
+    /// A buffer of at least `length` bytes.
     pub fn take(&self, length: usize) -> Vec<u8> {
         let kept = self.0.lock().ok().and_then(|mut kept| kept.pop());
         let mut buffer = kept.unwrap_or_default();
@@ -108,7 +102,7 @@ impl Buffers {
         buffer
     }
 
-    /// Takes a buffer back, unless it is the small one of a small file or one that a long line made huge.
+    /// Keeps a buffer for reuse. Buffers smaller than a block, or made huge by a long line, are dropped.
     pub fn give_back(&self, room: Room, block_bytes: usize) {
         if let Room::Buffer(buffer) = room
             && let Ok(mut kept) = self.0.lock()

@@ -1,4 +1,8 @@
-//! Cuts the inputs into blocks that end where a line or a document ends.
+//! Cuts inputs into blocks that end at the end of a line or document.
+//!
+//! Input: the files in their order. Output: [`Piece`]s in the order of their bytes. Every byte belongs to one block,
+//! except dropped NUL bytes and values that are too long, which leave a count or a fault. Block boundaries must not
+//! depend on how the stream splits its reads; otherwise line numbers and problems would differ from run to run.
 
 use super::archive;
 use super::block::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
@@ -29,7 +33,7 @@ pub(super) struct BlockReader<'a> {
 }
 
 impl<'a> BlockReader<'a> {
-    /// A reader that stands in front of the first input.
+    /// A reader in front of the first input.
     pub fn new(
         inputs: &'a [InputFile],
         options: &'a ReadOptions,
@@ -39,7 +43,8 @@ impl<'a> BlockReader<'a> {
         BlockReader { inputs, options, progress, buffers, next: 0, opener: Opener::default(), open: None }
     }
 
-    /// Enough pieces to keep a worker busy: one block of a long file, or many small files. Where there is one worker, a piece.
+    /// Enough pieces to keep a worker busy: one block of a long file, or many small files. A single thread gets one
+    /// piece.
     pub fn unit(&mut self) -> Option<Vec<Piece>> {
         let most = if self.options.threads == 1 { 1 } else { 512 };
         let mut pieces = Vec::new();
@@ -87,7 +92,7 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// What tells values apart that span lines.
+/// Finds the boundaries of values that span lines.
 enum Cutter {
     Documents(Framer),
     Elements(Elements),
@@ -108,7 +113,7 @@ impl Cutter {
         }
     }
 
-    /// Forgets the bytes of what is complete, and says how many they are.
+    /// Drops the complete values and returns their number of bytes.
     fn shift(&mut self) -> usize {
         let resume = match self {
             Cutter::Documents(framer) => framer.resume(),
@@ -138,7 +143,7 @@ struct OpenFile<'a> {
     buffers: &'a Buffers,
     detected: Result<(Format, Framing), String>,
     framer: Cutter,
-    /// Bytes read and not yet handed on.
+    /// Bytes that are read but not yet in a block.
     buffer: Vec<u8>,
     filled: usize,
     /// Offset of the buffer's first byte.
@@ -185,11 +190,11 @@ impl<'a> OpenFile<'a> {
         open.detected = if sample.is_empty() && open.nuls > 0 {
             Err("nothing but NUL bytes".to_owned())
         } else if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = sample {
-            // Windows PowerShell writes this when output is redirected.
-            open.fault = Some(Fault::new("UTF-8 text", "UTF-16 text (a byte order mark)"));
+            // Windows PowerShell writes UTF-16 when output is redirected.
+            open.fault = Some(Fault::new("UTF-8 text (convert the file)", "UTF-16 text (a byte order mark)"));
             Err(String::new())
         } else {
-            // The beginning of a file is mostly known: it was looked at to tell what belongs together.
+            // Usually the walk looked at this beginning already.
             let known = input.beginning.detected(sample, open.eof).filter(|_| input.format.is_none());
             match known.unwrap_or_else(|| detect(sample, open.eof, input.format)) {
                 Detected::Evidence(format, framing) => Ok((format, framing)),
@@ -202,7 +207,7 @@ impl<'a> OpenFile<'a> {
                 }
             }
         };
-        // What a member of etcd keeps and nobody can read is evidence that is missing.
+        // A file that a member keeps but that cannot be read is missing evidence, not an ignored file.
         if let (Err(reason), None, Some(kept)) = (&open.detected, &open.fault, layout::of_member(&input.shown)) {
             open.fault = Some(Fault::new(kept, Found::told(reason.clone())));
         }
@@ -212,16 +217,16 @@ impl<'a> OpenFile<'a> {
         open
     }
 
-    /// What is wrong with an archive that was not replaced by its files.
+    /// The problem of an archive whose files did not become inputs.
     fn archive(&mut self) -> Option<Fault> {
         let begin = &self.buffer[..self.filled];
         let fault = archive::list(&mut io::Read::chain(begin, &mut self.stream)).faults.into_iter().next();
         self.eof = true;
         let stream = self.input.bytes.is_some() || self.input.member.is_some() || self.input.path.as_os_str() == "-";
-        fault.or_else(|| stream.then(|| Fault::new("an archive that is a file", "an archive inside another input")))
+        fault.or_else(|| stream.then(|| Fault::new("the outer input unpacked", "an archive inside another input")))
     }
 
-    /// The file as a whole, where it cannot be read in parts; once.
+    /// The binary file, once; `None` for text.
     fn whole(&mut self) -> Option<Whole> {
         let (format, framing) = *self.detected.as_ref().ok()?;
         if framing != Framing::Whole || self.filled == 0 {
@@ -245,7 +250,7 @@ impl<'a> OpenFile<'a> {
         Some(Whole { file: self.file, format, content })
     }
 
-    /// Reads to the end and keeps what was read.
+    /// Reads to the end and keeps the bytes in memory.
     fn keep(&mut self) -> Kept {
         let mut kept = Kept::default();
         let most = self.options.longest(Format::EtcdStore);
@@ -253,7 +258,7 @@ impl<'a> OpenFile<'a> {
             if !kept.append(&self.buffer[..self.filled], most) {
                 let found = Found::told(format!("more than {}", size(most as u64)));
                 self.fault =
-                    Some(Fault::new("a small file, or one outside of archives and without compression", found));
+                    Some(Fault::new("a smaller file, or one without compression or archive (unpack it)", found));
                 break;
             }
             self.offset += self.filled as u64;
@@ -267,7 +272,7 @@ impl<'a> OpenFile<'a> {
         let OpenFile { file, detected, offset, filled, fault, buffer, stream, .. } = self;
         self.buffers.give_back(Room::Buffer(buffer), self.options.block_bytes);
         let bytes = offset + filled as u64;
-        // An input that could not be read at all is a problem; "empty" would be a wrong reason.
+        // An input that cannot be read is a problem; "empty" would be a wrong reason.
         let (format, ignored) = match detected {
             Ok((format, _)) => (Some(format), None),
             Err(_) if fault.is_some() => (None, None),
@@ -285,13 +290,13 @@ impl<'a> OpenFile<'a> {
         if self.buffer.is_empty() {
             self.buffer = self.buffers.take(self.stream.room(SAMPLE));
         } else if self.offset > 0 && self.buffer.len() == self.filled && self.filled < block {
-            // What the block before left over.
+            // The buffer holds only the rest of the block before.
             let mut next = self.buffers.take(block);
             next[..self.filled].copy_from_slice(&self.buffer);
             self.buffer = next;
         }
         let result = loop {
-            // Step by step: most files are small, and clearing room that nothing is read into takes longer than reading them.
+            // The buffer grows by steps: most files are small, and clearing room takes longer than reading them.
             let end = target.min(self.buffer.len());
             let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..end]);
             self.filled += n;
@@ -322,7 +327,8 @@ impl<'a> OpenFile<'a> {
         self.offset += n as u64;
     }
 
-    /// Drops NUL bytes when nothing else was read: a log that was truncated under its writer may begin with any number.
+    /// Drops the buffer if it holds only NUL bytes. A log that was truncated while its writer had it open begins with
+    /// NUL bytes.
     fn drop_nuls(&mut self) -> bool {
         const NULS: [u8; 4096] = [0; 4096];
         let mut chunks = self.buffer[..self.filled].chunks(NULS.len());
@@ -372,7 +378,8 @@ impl<'a> OpenFile<'a> {
         }
     }
 
-    /// Lines of what is in memory anyway are not copied, however long they are. What the sample holds was.
+    /// Cuts lines of an input in memory without a copy, whatever their length. `filled` counts bytes that the sample
+    /// already reported.
     fn lines_in_memory(&mut self, format: Format, bytes: &Arc<[u8]>) -> Option<Block> {
         let start = self.offset as usize;
         let left = &bytes[start..];
@@ -446,21 +453,21 @@ impl<'a> OpenFile<'a> {
         }
     }
 
-    /// The last block, unless nothing is left.
+    /// The last block, if bytes or dropped NUL bytes are left.
     fn rest(&mut self, format: Format, layout: Layout) -> Option<Block> {
         (self.filled > 0 || self.nuls > 0).then(|| self.cut(format, self.filled, layout))
     }
 
-    /// Hands the first `length` bytes on.
+    /// Moves the first `length` bytes into a block.
     fn cut(&mut self, format: Format, length: usize, layout: Layout) -> Block {
         let rest = self.filled - length;
         let buffer = if rest == 0 && length * 3 <= self.buffer.len() {
-            // Many small files may wait for a worker at once: none of them may hold on to a whole buffer.
+            // Many small files may wait for a worker at once; a whole buffer each would be too much memory.
             self.buffer[..length].to_vec()
         } else if rest == 0 && self.eof {
             std::mem::take(&mut self.buffer)
         } else {
-            // The next block takes a buffer when it is read: a worker may have given this one back by then.
+            // The next block takes a buffer when it is read; by then a worker may have returned this one.
             let rest = self.buffer[length..self.filled].to_vec();
             std::mem::replace(&mut self.buffer, rest)
         };
@@ -471,7 +478,7 @@ impl<'a> OpenFile<'a> {
         Block { file: self.file, format, offset, room: Room::Buffer(buffer), length, layout, nuls, fault: None }
     }
 
-    /// Skips a line that is too long to be kept; the block holds nothing but its line end.
+    /// Skips a line that is too long. The block holds only its line end.
     fn skip_line(&mut self, format: Format) -> Block {
         let start = self.offset;
         loop {
@@ -490,7 +497,7 @@ impl<'a> OpenFile<'a> {
         Block { fault: Some(fault), ..self.cut(format, self.filled.min(1), Layout::Documents(Vec::new())) }
     }
 
-    /// Skips a document that is too long to be kept; the block holds nothing but its line ends.
+    /// Skips a document that is too long. The block holds only the number of its line ends.
     fn skip_document(&mut self, format: Format, longest: usize) -> Block {
         let fault = long_document(longest);
         let mut line_ends = 0;
@@ -511,21 +518,21 @@ impl<'a> OpenFile<'a> {
     }
 }
 
-/// Where a line begins that may begin a document.
+/// A line end and the bracket that may begin a document.
 const DOCUMENT: &[u8] = b"\n{";
 
 fn long_document(longest: usize) -> Fault {
-    Fault::new(format!("a document of at most {}", size(longest as u64)), "more than that")
+    Fault::new(format!("a document of at most {} (split it)", size(longest as u64)), "a longer one")
 }
 
-/// The problem of a line that is too long to be kept.
+/// The problem of a line longer than `most` bytes.
 pub(super) fn too_long(length: u64, most: usize) -> Fault {
     Fault::new(format!("a line of at most {}", size(most as u64)), Found::told(size(length)))
 }
 
 fn fault_of(error: &io::Error) -> Fault {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::new("a whole file", "cut off"),
+        io::ErrorKind::UnexpectedEof => Fault::new("a whole file", "a file that is cut off"),
         _ => stream::unreadable(error),
     }
 }

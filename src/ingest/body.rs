@@ -1,4 +1,7 @@
-//! Bodies of requests and answers, and the objects of watch events.
+//! Bodies of requests and answers, and the objects of watch events, as identity and versions.
+//!
+//! The types are narrow: serde skips every other member. `null` reads as empty, since Go writes nil so. A body that
+//! does not fit them goes through `lenient_body`.
 
 use super::digest::Digest;
 use super::fields::Place;
@@ -19,26 +22,26 @@ pub struct Row<'a> {
     pub object: Item<'a>,
 }
 
-/// `details` of a `Status`.
+/// The members of `Status.details` that ingest reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Details<'a> {
     /// The uid of a deleted object (answer to a DELETE).
     #[serde(borrow)]
     pub uid: Text<'a>,
-    /// The object that it is about.
+    /// Name of the object that the status is about.
     #[serde(borrow)]
     pub name: Text<'a>,
 }
 
-/// `preconditions` of `DeleteOptions`.
+/// `preconditions` of `DeleteOptions`: the server refuses the deletion if one does not match.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Preconditions<'a> {
-    /// Required uid.
+    /// Required uid; empty: none.
     #[serde(borrow)]
     pub uid: Text<'a>,
-    /// Required version.
+    /// Required resourceVersion; empty: none.
     #[serde(borrow, rename = "resourceVersion")]
     pub resource_version: Text<'a>,
 }
@@ -47,7 +50,7 @@ pub struct Preconditions<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DeleteOptions<'a> {
-    /// What must be true of the object.
+    /// Preconditions of the deletion.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub preconditions: Preconditions<'a>,
     /// See [`Body::dry_run`].
@@ -71,7 +74,7 @@ pub struct Body<'a> {
     /// `None` where the body has no `spec`.
     #[serde(borrow)]
     pub spec: Option<Spec<'a>>,
-    /// Phase of an object, word of a `Status`.
+    /// Phase of an object, or the word of a `Status`.
     #[serde(borrow)]
     pub status: StatusField<'a>,
     /// Items of a list; `None` where the body has no such field (an empty list has `Some`).
@@ -133,7 +136,7 @@ read_through_the_sieve!(Body at Object knows [
     "binaryData"
 ] sieved ["metadata", "spec", "status"]);
 
-/// `null` counts as present and empty: Go writes an empty list so.
+/// `null` counts as present and empty: Go writes an empty list as `null`.
 fn present_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: de::Deserializer<'de>,
@@ -142,7 +145,7 @@ where
     Ok(Some(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default()))
 }
 
-/// One operation of a JSON patch; only its `test`s on identity and version are conditions.
+/// One operation of a JSON patch. Only `test`s of uid and resourceVersion are conditions.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PatchStep<'a> {
@@ -152,12 +155,12 @@ pub struct PatchStep<'a> {
     /// JSON pointer.
     #[serde(borrow)]
     pub path: Text<'a, UNLIMITED>,
-    /// Text values only.
+    /// The value if it is a text.
     #[serde(borrow)]
     pub value: Loose<'a, UNLIMITED>,
 }
 
-/// A request or response body as found: an object, a JSON patch, or something without identity.
+/// A request or response body.
 #[derive(Clone, Debug, Default)]
 pub enum AnyBody<'a> {
     /// No body was recorded.
@@ -167,12 +170,12 @@ pub enum AnyBody<'a> {
     Object(Box<Body<'a>>),
     /// A JSON patch.
     Patch(Vec<PatchStep<'a>>),
-    /// Recorded, but of no use here: a string (an exporter's "skipped-too-big-size-object"), a number.
+    /// A recorded value without use here: a string (an exporter's "skipped-too-big-size-object") or a number.
     Other,
 }
 
 impl<'a> AnyBody<'a> {
-    /// The object, when it is one.
+    /// The body if it is an object.
     pub fn object(&self) -> Option<&Body<'a>> {
         match self {
             AnyBody::Object(body) => Some(body),
@@ -180,7 +183,7 @@ impl<'a> AnyBody<'a> {
         }
     }
 
-    /// Whether the evidence has a body here.
+    /// Whether a body was recorded.
     pub fn is_recorded(&self) -> bool {
         !matches!(self, AnyBody::Absent)
     }
@@ -200,7 +203,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for AnyBody<'a> {
             visit_scalars_as!(AnyBody::Other);
             visit_scalars_as!(AnyBody::Other; visit_str: &str);
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                // `Body::deserialize` would be the derived function, past the sieve.
+                // `Body::deserialize` would be the derived function, which bypasses the sieve.
                 field_capture::sieved(de::value::MapAccessDeserializer::new(map))
                     .map(|body| AnyBody::Object(Box::new(body)))
             }

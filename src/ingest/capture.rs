@@ -1,4 +1,7 @@
-//! Lines of the capture format, version 1 (`docs/formats.md`).
+//! Lines of the capture format, version 1 (`docs/formats.md`), borrowed from their text.
+//!
+//! One struct reads every kind of line; `kind` decides which fields count. Unknown kinds and fields are ignored and
+//! counted, so that later recorders stay readable.
 
 use super::body::{AnyBody, Body};
 use super::limits::LONGEST_ADDRESS;
@@ -9,11 +12,11 @@ use serde::de::{self, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// One line of a capture. `kind` decides which of the other fields mean something.
+/// One line of a capture. `kind` decides which other fields count.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Line<'a> {
-    /// `capture`, `request`, `response`, `event`, `end`, `mark`, `decision`, `read`; others are ignored and counted.
+    /// `capture`, `request`, `response`, `event`, `end`, `mark`, `decision`, `read`. Others are ignored and counted.
     #[serde(borrow)]
     pub kind: Text<'a>,
     /// Version of the format on a `capture` line.
@@ -21,22 +24,22 @@ pub struct Line<'a> {
     /// Client identity as the audit log would name it.
     #[serde(borrow)]
     pub client: Text<'a>,
-    /// Process life.
+    /// Incarnation of the client.
     #[serde(borrow)]
     pub incarnation: Text<'a>,
-    /// Server that the client talks to.
+    /// Server that the client is connected to.
     #[serde(borrow)]
     pub server: Text<'a>,
-    /// Clock of the times.
+    /// Name of the clock of the times.
     #[serde(borrow)]
     pub clock: Text<'a>,
-    /// Request id (a number, or a text), unique in its file; the name of a decision.
+    /// Request id (a number or a text), unique in its file; on a `decision` line its name.
     #[serde(borrow)]
     pub id: Option<Id<'a>>,
     /// Time of the line.
     #[serde(borrow)]
     pub at: Moment<'a>,
-    /// Where the time that a `mark` is about ends.
+    /// End of the time that a `mark` covers.
     #[serde(borrow)]
     pub until: Moment<'a>,
     /// HTTP method.
@@ -45,7 +48,7 @@ pub struct Line<'a> {
     /// Path and query.
     #[serde(borrow)]
     pub uri: Text<'a, LONGEST_ADDRESS>,
-    /// User agent.
+    /// User agent of the request.
     #[serde(borrow)]
     pub user_agent: Text<'a>,
     /// Body of a request or response.
@@ -53,13 +56,13 @@ pub struct Line<'a> {
     pub body: AnyBody<'a>,
     /// HTTP status of a response.
     pub status: Option<u16>,
-    /// Audit id that the server answered with.
+    /// Audit id from the server's answer.
     #[serde(borrow)]
     pub audit_id: Text<'a>,
     /// A watch event.
     #[serde(borrow)]
     pub event: Option<WatchEvent<'a>>,
-    /// How a stream ended: eof, closed, timeout, error.
+    /// Reason for the end of a stream: eof, closed, timeout or error.
     #[serde(borrow)]
     pub reason: Text<'a>,
     /// Decision that a request or read belongs to.
@@ -80,10 +83,10 @@ pub struct Line<'a> {
     /// Namespace of a `read`.
     #[serde(borrow)]
     pub namespace: Text<'a>,
-    /// Uid that a `read` saw; empty: it saw absence.
+    /// Uid that a `read` returned; empty: the object was absent.
     #[serde(borrow)]
     pub uid: Text<'a>,
-    /// Version that a `read` saw.
+    /// resourceVersion that a `read` returned.
     #[serde(borrow, rename = "resourceVersion")]
     pub resource_version: Text<'a>,
 }
@@ -97,7 +100,7 @@ pub enum Id<'a> {
     Text(Text<'a>),
 }
 
-// By hand, because serde buffers the whole value of an untagged enum.
+// By hand: serde buffers the whole value of an untagged enum.
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct IdVisitor;
@@ -120,7 +123,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     }
 }
 
-/// A time as written: RFC 3339 text, integer nanoseconds, or absent.
+/// A time as written: RFC 3339 text, integer nanoseconds, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Moment<'a> {
     /// No time.
@@ -147,7 +150,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Moment<'a> {
                 Ok(Moment::Nanoseconds(v))
             }
             fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
-                // The largest value stands for "unknown"; a recorder that writes it means no time of this kind.
+                // The largest value is the mark of an unknown time, so it is refused as a time.
                 match i64::try_from(v) {
                     Ok(n) if n < i64::MAX => Ok(Moment::Nanoseconds(n)),
                     _ => Err(E::invalid_value(de::Unexpected::Unsigned(v), &self)),
@@ -165,7 +168,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// The time; `Err` holds the text that is no time. Absent is [`Time::UNKNOWN`].
+    /// The time; [`Time::UNKNOWN`] if absent. The error is the text that is no RFC 3339 time.
     pub fn time(&self) -> Result<Time, String> {
         match self {
             Moment::Absent => Ok(Time::UNKNOWN),
@@ -176,14 +179,14 @@ impl Moment<'_> {
     }
 }
 
-/// One watch event: what a watch answers line by line.
+/// One watch event, as the server sends it line by line.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct WatchEvent<'a> {
     /// ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.
     #[serde(borrow, rename = "type")]
     pub kind: Text<'a>,
-    /// The object, a bookmark, a `Status`; a whole list in the first events that `kubectl get -w` prints.
+    /// The object, a bookmark or a `Status`. The first events of `kubectl get -w` may hold a whole list.
     #[serde(borrow)]
     pub object: Body<'a>,
 }

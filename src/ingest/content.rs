@@ -1,22 +1,25 @@
-//! Binary files, of which any part can be read: logs and stores of etcd members.
+//! Binary files with random access: logs and stores of etcd members.
+//!
+//! A file on disk is sought. Content from a stream is kept in memory without the zeros at its end, and reads as if
+//! they were there.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the bytes of a binary file are.
+/// Storage of a binary file.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// In a file.
+    /// A regular file.
     File(PathBuf),
-    /// In memory, because they came out of a stream that cannot be sought. Zeros at the end are not kept.
+    /// Bytes from a stream that cannot be sought, without the zeros at the end.
     Memory(Kept),
-    /// In memory since before they were read.
+    /// Bytes that the caller already held.
     Shared(Arc<[u8]>),
 }
 
-/// What a stream held.
+/// Content of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
@@ -24,9 +27,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Appends bytes. False when more than `most` bytes would have to be kept.
+    /// Appends bytes. False if more than `most` bytes would have to be kept.
     ///
-    /// etcd allocates its files long before it fills them, so the zeros at the end are most of a young file.
+    /// etcd allocates files long before it fills them, so zeros at the end make up most of a young file.
     pub fn append(&mut self, bytes: &[u8], most: usize) -> bool {
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if used > 0 {
@@ -43,7 +46,7 @@ impl Kept {
 }
 
 impl Content {
-    /// Opens the bytes for reading.
+    /// Opens the content for reading.
     pub fn open(&self) -> io::Result<Opened<'_>> {
         Ok(match self {
             Content::File(path) => {
@@ -57,7 +60,7 @@ impl Content {
     }
 }
 
-/// Bytes that can be read from any offset.
+/// Content that can be read from any offset.
 #[derive(Debug)]
 pub struct Opened<'a> {
     bytes: Bytes<'a>,
@@ -71,12 +74,12 @@ enum Bytes<'a> {
 }
 
 impl Opened<'_> {
-    /// How many bytes there are.
+    /// Length in bytes, with the zeros at the end.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Fills the buffer from an offset; less only where the content ends.
+    /// Fills the buffer from an offset and returns the number of bytes; fewer only at the end of the content.
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(left);

@@ -1,4 +1,8 @@
-//! What a file is, decided by its first bytes and never by its name.
+//! Decides the format of a file from its first bytes, never from its name.
+//!
+//! Input: up to [`SAMPLE`] decompressed bytes. Output: a format with its framing, or the reason why the file is
+//! ignored. Detection must be cheap and must not accept text that quotes JSON. It sees only a prefix, so a value may
+//! be cut off anywhere.
 
 use super::archive;
 use super::call;
@@ -9,12 +13,12 @@ use super::sniff::{Detected, Framing, Seen};
 use super::stream::{self, Stream};
 use memchr::memmem;
 
-/// How many decompressed bytes are looked at.
+/// Length of the sample, in decompressed bytes.
 pub(super) const SAMPLE: usize = 64 * 1024;
 
 impl Evidence {
-    /// The format whose files hold such values. Objects and lists count only where the sample has a resource version:
-    /// a manifest observed nothing.
+    /// The format for values of this kind. Objects and lists need a resourceVersion in the sample: a manifest
+    /// observed no server.
     fn format(self, versioned: bool) -> Option<Format> {
         match self {
             Evidence::Audit | Evidence::AuditList => Some(Format::Audit),
@@ -31,7 +35,7 @@ impl Evidence {
     }
 }
 
-/// Looks at the first bytes of a file. `whole` says that there are no more.
+/// Detects the format. `whole`: the sample is the whole file.
 pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Detected {
     let member =
         if wal::is_segment(sample) { Some(Format::EtcdLog) } else { is_store(sample).then_some(Format::EtcdStore) };
@@ -68,13 +72,13 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     if first.starts_with(b"[") && forced.is_none() && call::detect(sample) == Some(Format::Operations) {
         return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
     }
-    // An indented first value decides for documents, which may be compact as well.
+    // An indented first value means documents, of which later ones may be compact.
     let indented = first == b"{";
     let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
     let lines = || lines(&lines_of().collect::<Vec<_>>(), versioned, forced);
     let documents = || documents(sample, whole, versioned, forced);
     let found = match memchr::memchr(b'{', sample) {
-        // No object stands in it.
+        // No JSON object begins a line.
         None => None,
         Some(_) if indented => documents().or_else(lines),
         Some(_) => lines().or_else(documents),
@@ -89,7 +93,7 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
         None if forced.is_some() => Detected::Evidence(forced.unwrap_or(Format::Audit), Framing::Lines),
         #[cfg(feature = "container")]
         None if sample.starts_with(&crate::container::MAGIC) => {
-            Detected::Ignored("a history container, not in a file of its own")
+            Detected::Ignored("a history container inside another file (unpack it first)")
         }
         None => match call::detect(sample) {
             Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
@@ -99,7 +103,8 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     }
 }
 
-/// The line without spaces at its end, and without the NUL bytes that a truncated log begins and ends with.
+/// The line without NUL bytes and carriage returns at its start, and without spaces and NUL bytes at its end. A
+/// truncated log begins and ends with NUL bytes.
 fn trimmed(line: &[u8]) -> &[u8] {
     let start = line.iter().take_while(|b| matches!(b, 0 | b'\r')).count();
     trimmed_end(&line[start..])
@@ -118,8 +123,8 @@ fn is_legacy<'a>(text: impl Iterator<Item = &'a [u8]>) -> bool {
     text.take(4).any(|line| line[0] != b'{' && memmem::find(line, b" AUDIT: id=\"").is_some())
 }
 
-/// The first line that is one whole value of a known format. Text that merely quotes JSON is not taken for evidence: at
-/// least half of the lines must begin like an object.
+/// Finds the first line that is one whole value of a known format. At least half of the lines must begin an object,
+/// since text may quote JSON.
 fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(Format, Framing)> {
     let objects = text.iter().filter(|line| line[0] == b'{').count();
     if objects * 2 < text.len() && forced.is_none() {
@@ -135,7 +140,7 @@ fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(For
     })
 }
 
-/// The first value that begins a line and spans lines, or is longer than the sample.
+/// Finds the first value that begins a line and spans lines, or is longer than the sample.
 fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>) -> Option<(Format, Framing)> {
     let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', sample).map(|at| at + 1));
     let mut foreign = 0;
@@ -146,7 +151,7 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
             Some(b'{') => {}
             // The rest of a value whose beginning was rotated away.
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']' | b'"') => continue,
-            // A line or two that a terminal wrote is forgiven; more is text that quotes JSON.
+            // Two foreign lines may come from a terminal; with more, the text quotes JSON.
             Some(_) if foreign == 2 && forced.is_none() => return None,
             Some(_) => {
                 foreign += 1;
@@ -158,7 +163,7 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
             continue;
         }
         let value = &rest[..outline.end.unwrap_or(rest.len())];
-        // A list cut by the sample may have its version in what follows.
+        // A list that the sample cuts off may have its resourceVersion behind the sample.
         let versioned = versioned || (outline.end.is_none() && !whole);
         let Some(format) = forced.or_else(|| outline.evidence().format(versioned)) else { continue };
         let one_line = memchr::memchr(b'\n', trimmed_end(value)).is_none();
@@ -191,7 +196,7 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
 }
 
 impl Seen {
-    /// Reads the beginning of a stream into a buffer, which then holds that and no more, and looks at it.
+    /// Reads the sample of a stream into the buffer, which then holds nothing else, and detects its format.
     pub fn at(stream: &mut Stream<'_>, buffer: &mut Vec<u8>) -> Seen {
         let room = stream.room(SAMPLE);
         buffer.resize(room, 0);
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     fn a_container_from_a_pipe_is_told() {
         let found = detect(&crate::container::MAGIC, false, None);
-        assert_eq!(found, Detected::Ignored("a history container, not in a file of its own"));
+        assert_eq!(found, Detected::Ignored("a history container inside another file (unpack it first)"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a map of texts holds, as a number: the texts themselves are not kept.
+//! Digests of text maps such as `data` of a ConfigMap. The texts themselves are not kept.
 
 use super::limits::UNLIMITED;
 use super::members::Members;
@@ -6,15 +6,16 @@ use super::text::Text;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A digest of a map of texts, such as `data` of a ConfigMap. 0: the map is missing or empty, or something else stands in its place.
+/// Digest of a text map. 0: the map is missing, empty, or not a map of texts.
 ///
-/// Two digests that differ are of maps that differ. Two that agree may be of different maps (CRC-32C, 32 bits). Neither the order of
-/// the members nor the way in which their texts are escaped counts.
+/// Different digests prove different maps. Equal digests may belong to different maps (CRC-32C, 32 bits). The order
+/// of members and the escapes in their texts do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest(pub u32);
 
 impl<'de> Deserialize<'de> for Digest {
-    /// Never fails over what the value holds: a number that is too large, or half of a surrogate pair, costs the digest and not the line.
+    /// Never fails for a value inside the map. A number too large or half a surrogate pair gives digest 0, and the
+    /// line stays usable.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value: &'de RawValue = Deserialize::deserialize(deserializer)?;
         Ok(serde_json::from_str(value.get()).map_or(Digest::default(), |texts| Digest::of(&texts)))
@@ -24,7 +25,7 @@ impl<'de> Deserialize<'de> for Digest {
 impl Digest {
     fn of(texts: &Members<Text<'_, UNLIMITED>, Text<'_, UNLIMITED>>) -> Digest {
         let member = |(key, text): &(Text<'_, UNLIMITED>, Text<'_, UNLIMITED>)| {
-            // No text has the byte between the two, so ("a", "bc") is not ("ab", "c").
+            // No UTF-8 text has the byte 0xff, so ("a", "bc") and ("ab", "c") differ.
             let name = crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), &[0xff]);
             mixed(crc32c::crc32c_append(name, text.as_bytes()))
         };
@@ -32,7 +33,8 @@ impl Digest {
     }
 }
 
-/// Checksums of similar texts differ by the same bits, which a sum would take away: the finalizer of MurmurHash3 mixes them.
+/// The finalizer of MurmurHash3. CRCs of similar texts differ in the same bits, which the sum of the digests would
+/// cancel.
 fn mixed(checksum: u32) -> u32 {
     let once = (checksum ^ checksum >> 16).wrapping_mul(0x85eb_ca6b);
     let twice = (once ^ once >> 13).wrapping_mul(0xc2b2_ae35);

@@ -1,4 +1,6 @@
-//! `etcdctl watch --prefix / --rev N -w json`: the witness of the total order.
+//! `etcdctl watch --prefix / --rev N -w json`: every change of the store in revision order.
+//!
+//! Such a watch witnesses the total order of writes, so its events are trusted most. Keys and values are base64.
 
 use super::limits::UNLIMITED;
 use super::object::Text;
@@ -6,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{self, Visitor};
 use std::fmt;
 
-/// One printed watch response.
+/// One watch response, one line of output.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Response<'a> {
@@ -16,27 +18,27 @@ pub struct Response<'a> {
     /// Events, in revision order.
     #[serde(borrow, rename = "Events")]
     pub events: Option<Vec<Event<'a>>>,
-    /// Above zero when the watch was cancelled because this revision was compacted.
+    /// Above zero if the watch was cancelled because this revision was compacted.
     #[serde(rename = "CompactRevision")]
     pub compact_revision: i64,
-    /// Whether the watch was cancelled.
+    /// Whether the server cancelled the watch.
     #[serde(rename = "Canceled")]
     pub canceled: bool,
 }
 
-/// Response header.
+/// Header of a response.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Header {
-    /// Cluster.
+    /// Cluster id.
     pub cluster_id: u64,
-    /// Member that answered.
+    /// Id of the member that answered.
     pub member_id: u64,
     /// Revision of the store when it answered.
     pub revision: i64,
 }
 
-/// One event.
+/// One event of a response.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event<'a> {
@@ -48,7 +50,7 @@ pub struct Event<'a> {
     pub kv: KeyValue<'a>,
 }
 
-/// Put or delete, written as a number by etcdctl 3.4 to 3.6 and as a word by some wrappers.
+/// Put or delete. etcdctl 3.4 to 3.6 writes a number, some wrappers a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventType {
     /// A put.
@@ -85,22 +87,22 @@ impl<'de> Deserialize<'de> for EventType {
     }
 }
 
-/// mvccpb.KeyValue in etcd's JSON: bytes as base64.
+/// mvccpb.KeyValue in etcd's JSON, with bytes as base64.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct KeyValue<'a> {
     /// Key, base64.
     #[serde(borrow)]
     pub key: Text<'a>,
-    /// Revision at which the key's present life began; 0 on a tombstone.
+    /// Revision at which the key was created; 0 on a tombstone.
     pub create_revision: i64,
     /// Revision of this change.
     pub mod_revision: i64,
-    /// Count of changes in this life.
+    /// Number of changes since the key was created.
     pub version: i64,
     /// Value, base64; JSON for custom resources, protobuf for built-in kinds.
     #[serde(borrow)]
     pub value: Text<'a, UNLIMITED>,
-    /// Lease.
+    /// Lease, or 0.
     pub lease: i64,
 }

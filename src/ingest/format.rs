@@ -1,13 +1,13 @@
-//! The formats of evidence.
+//! The formats of evidence and their names in `--format`.
 
 use serde::{Deserialize, Serialize};
 
-/// A format that ingest reads (or recognises as evidence that cannot be read).
+/// A format of evidence. Every file has one, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
     /// Audit events, one a line, or `EventList` batches.
     Audit,
-    /// The text that `--audit-log-format=legacy` writes: recognised, unreadable.
+    /// Text of `--audit-log-format=legacy`. It is recognised but cannot be read.
     LegacyAudit,
     /// The capture format, version 1.
     Capture,
@@ -74,22 +74,22 @@ impl Format {
         }
     }
 
-    /// Whether its files are operation logs: each of them is a history of its own.
+    /// Whether a file of this format is an operation log: a history of its own.
     pub fn is_operation_log(self) -> bool {
         matches!(self, Format::Edn | Format::JepsenLog | Format::Operations)
     }
 
-    /// Whether it is evidence of an etcd cluster's own: a report of its robustness suite, or what its members had on disk.
+    /// Whether it is evidence of an etcd cluster: a report of its robustness suite, or a file of a member.
     pub fn is_of_etcd(self) -> bool {
         self.is_of_member() || matches!(self, Format::EtcdOperations | Format::EtcdWatches | Format::EtcdTraffic)
     }
 
-    /// Whether it is a binary file of an etcd member, of which no part can be read without the others.
+    /// Whether it is a binary file of an etcd member, which is read as a whole.
     pub(super) fn is_of_member(self) -> bool {
         matches!(self, Format::EtcdLog | Format::EtcdStore)
     }
 
-    /// The format of a name.
+    /// The format with this name in `--format`.
     pub fn from_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }

@@ -1,13 +1,14 @@
-//! What was found where something else stood to reason: the kind and the place of it, never its content.
+//! The `found` part of a problem: kind and place of the text, never its content.
 //!
-//! A line that cannot be read may begin inside a Secret, because logs are rotated and cut anywhere. So a message about it is made of
-//! words of this program, numbers, and the kinds of bytes and values.
+//! A line that cannot be read may begin inside a Secret, because logs are rotated and cut anywhere. So the message
+//! holds only words of this program, numbers, and kinds of bytes and values. A new constructor must not copy text of
+//! the evidence.
 
 use std::fmt;
 use std::fmt::Write;
 use std::ops::Deref;
 
-/// What was found. A text of the evidence has no way into it but [`Found::told`].
+/// A description of what was found. Only [`Found::told`] takes other text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found(String);
 
@@ -37,12 +38,13 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// Words with numbers, sizes or names in them. The caller vouches that no other text of the evidence is among them.
+    /// A description in the program's own words, with numbers, sizes or names. The caller ensures that no other text
+    /// of the evidence is in it.
     pub fn told(words: impl Into<String>) -> Found {
         Found(words.into())
     }
 
-    /// A text that was recorded for `what`: only its length is told, `a resourceVersion of 7 characters`.
+    /// A recorded text by its length alone: `a resourceVersion of 7 characters`.
     pub fn text(what: &str, text: &str) -> Found {
         Found(match text.chars().count() {
             0 => format!("{what} without characters"),
@@ -51,7 +53,7 @@ impl Found {
         })
     }
 
-    /// The byte at a place of a text, from 0: `the byte 0x22 at column 7`.
+    /// The byte at an offset of a line: `the byte 0x22 at column 7`. Columns count from 1.
     pub fn byte(bytes: &[u8], at: usize) -> Found {
         let column = at + 1;
         Found(match bytes.get(at) {
@@ -60,12 +62,12 @@ impl Found {
         })
     }
 
-    /// A value that ends before it is whole.
+    /// A value that breaks off after `length` bytes.
     pub fn cut_off(what: &str, length: usize) -> Found {
         Found(format!("{what} cut off after {}", size(length as u64)))
     }
 
-    /// What the parser of JSON refused.
+    /// The error of the JSON parser, without text of the evidence.
     pub fn json(error: &serde_json::Error) -> Found {
         let what = words(error);
         match error.line() {
@@ -76,13 +78,13 @@ impl Found {
     }
 }
 
-/// The message of an error of serde_json without what it repeats of the text.
+/// The message of a serde_json error without the text that it quotes.
 ///
-/// Messages about syntax are fixed. Messages about data are those of `serde::de::Error`, which repeat strings, numbers and names of
-/// variants between words that are fixed.
+/// Messages about syntax are fixed. Messages about data come from `serde::de::Error`, which puts strings, numbers and
+/// variant names between fixed words.
 fn words(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    // Where it has no place, the words could stand in a text that it repeats.
+    // Without a place, " at line " could be part of a quoted text.
     let place = message.rsplit_once(" at line ").filter(|_| error.line() > 0);
     let message = place.map_or(&*message, |(message, _)| message);
     if !error.is_data() {
@@ -90,7 +92,7 @@ fn words(error: &serde_json::Error) -> String {
     }
     for (beginning, what) in [("invalid type: ", ""), ("invalid value: ", "another value: ")] {
         if let Some(rest) = message.strip_prefix(beginning) {
-            // What was expected are words of this program, and stands last.
+            // The expected part is in this program's words and comes last.
             let expected = rest.rsplit_once(", expected ").map_or("another type", |(_, expected)| expected);
             return format!("{what}{} where {expected} is expected", kind(rest));
         }
@@ -101,14 +103,14 @@ fn words(error: &serde_json::Error) -> String {
         let expected = expected.split_once(" at line ").map_or(expected, |(expected, _)| expected);
         return format!("a text of {length} bytes where {expected} is expected");
     }
-    // Only fields that this program declares are missing or stand twice.
+    // Only fields that this program declares can be missing or duplicate.
     if message.starts_with("missing field `") || message.starts_with("duplicate field `") {
         return message.to_owned();
     }
-    "a value that does not fit".to_owned()
+    "a value that does not fit its field".to_owned()
 }
 
-/// The kind of a value, by the beginning of how `serde::de::Unexpected` shows it.
+/// The kind of a value, from the beginning of what `serde::de::Unexpected` prints.
 fn kind(shown: &str) -> &'static str {
     const KINDS: [(&str, &str); 8] = [
         ("string", "a string"),
@@ -173,6 +175,6 @@ mod tests {
             assert_eq!(refused(text), words, "{text}");
         }
         let error = serde_json::from_str::<Word>(r#""hidden""#).unwrap_err();
-        assert_eq!(Found::json(&error).to_string(), "a value that does not fit at column 8");
+        assert_eq!(Found::json(&error).to_string(), "a value that does not fit its field at column 8");
     }
 }

@@ -1,38 +1,41 @@
-//! Tells apart JSON documents that span lines, without parsing them.
+//! Finds the boundaries of JSON documents that span lines, without parsing them.
+//!
+//! Input: bytes in pieces. Output: one [`Span`] a document. The result must not depend on how the bytes are split. A
+//! document that is cut off must not swallow those behind it, so a new document may begin before the open one ends.
 
-/// One document (or one stretch of text that is none) in a buffer.
+/// One document, or one interval of text that is no document, in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     /// First byte.
     pub start: usize,
-    /// One behind the last byte.
+    /// One past the last byte.
     pub end: usize,
-    /// Count of line ends before it, from the start of the buffer.
+    /// Number of line ends between the start of the buffer and the first byte.
     pub line: u32,
 }
 
-/// Finds the ends of documents; goes on where it stopped when more bytes arrive.
+/// Finds the ends of documents; more bytes continue the scan.
 ///
-/// A document that is cut off must not swallow those behind it. A line that begins with `{` in the first column starts
-/// a new document if the open one is indented (its inner lines are not in the first column), or if no value can stand
-/// where the open one broke off. A line end inside a string is no JSON and breaks the document off as well.
+/// A line that begins with `{` in its first column starts a new document in two cases. The open one is indented, so
+/// its inner lines are not in the first column; or no value can follow where the open one broke off. A line end
+/// inside a string breaks the document off, since JSON forbids it.
 #[derive(Debug, Default)]
 pub(super) struct Framer {
     state: State,
-    /// Kinds of the open brackets.
+    /// Open brackets.
     open: Vec<u8>,
-    /// Start of the document, and its line.
+    /// Offset and line of the open document.
     start: usize,
     start_line: u32,
-    /// Next byte to look at, and its line.
+    /// Offset and line of the next byte.
     at: usize,
     line: u32,
-    /// Whether the next byte is the first of its line.
+    /// Whether the next byte begins a line.
     line_begins: bool,
     indented: bool,
-    /// Whether the open text was given up: it is no span.
+    /// Whether the open text was abandoned: it becomes no span.
     abandoned: bool,
-    /// The last byte of the open document that is no space.
+    /// Last byte of the open document that is no white space.
     last: u8,
 }
 
@@ -48,7 +51,7 @@ enum State {
 }
 
 impl Framer {
-    /// Looks at the bytes that were not seen yet.
+    /// Scans the new bytes. `bytes` begins at the offset that [`Framer::shift`] left.
     pub fn scan(&mut self, bytes: &[u8], found: &mut Vec<Span>) {
         while let Some(&byte) = bytes.get(self.at) {
             if self.line_begins {
@@ -85,24 +88,24 @@ impl Framer {
         }
     }
 
-    /// Closes what is open at the end of the file.
+    /// Closes the open document at the end of the file.
     pub fn finish(&mut self, found: &mut Vec<Span>) {
         if self.is_open() {
             self.close(self.at, found);
         }
     }
 
-    /// Whether a document (or broken text) is open.
+    /// Whether a document or broken text is open.
     fn is_open(&self) -> bool {
         self.state != State::Between
     }
 
-    /// Where the open document began, or the next byte to look at; and its line.
+    /// Offset and line from which the buffer is still needed.
     pub fn resume(&self) -> (usize, u32) {
         if self.is_open() && !self.abandoned { (self.start, self.start_line) } else { (self.at, self.line) }
     }
 
-    /// Forgets the bytes in front of [`Framer::resume`].
+    /// Drops the bytes in front of [`Framer::resume`].
     pub fn shift(&mut self) {
         let (bytes, lines) = self.resume();
         self.at -= bytes;
@@ -110,7 +113,7 @@ impl Framer {
         (self.start, self.start_line) = (0, 0);
     }
 
-    /// Gives the open document up: what follows is skipped to the next line that begins one.
+    /// Abandons the open document. The text up to the next line that begins one is skipped.
     pub fn abandon(&mut self) {
         self.state = State::Broken;
         self.abandoned = true;
@@ -130,7 +133,7 @@ impl Framer {
         }
     }
 
-    /// The first byte of a line: is it part of the open document?
+    /// Decides at the first byte of a line whether the open document continues.
     fn begin_line(&mut self, byte: u8, found: &mut Vec<Span>) {
         match self.state {
             State::Inside if matches!(byte, b' ' | b'\t') => self.indented = true,
@@ -148,7 +151,7 @@ impl Framer {
             b'"' => self.state = State::String,
             b'{' | b'[' => self.open.push(byte),
             b'}' | b']' => {
-                // In ASCII a closing bracket comes two behind its opening one.
+                // In ASCII a closing bracket is its opening bracket plus two.
                 if self.open.pop().map(|opened| opened + 2) != Some(byte) {
                     self.state = State::Broken;
                 } else if self.open.is_empty() {
@@ -173,7 +176,7 @@ impl Framer {
 mod tests {
     use super::*;
 
-    /// Scans in pieces of `step` bytes, as blocks would arrive.
+    /// Scans in pieces of `step` bytes, as blocks arrive.
     fn spans(text: &str, step: usize) -> Vec<(u32, &str)> {
         let mut framer = Framer::default();
         let mut found = Vec::new();

@@ -1,4 +1,7 @@
-//! Whether a file still is what it was when it was read.
+//! Compares a file with its state at the time it was read, by size, time and a digest of samples.
+//!
+//! A history that was packed names its inputs; later commands read lines from them only if they are unchanged.
+//! Contents that agree in all samples count as equal.
 
 use super::input::{Identity, InputFile};
 use std::fs::File;
@@ -6,14 +9,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// How much is read at a place of a long file.
+/// Bytes of one sample.
 const PIECE: usize = 16 << 10;
 
-/// At how many places, the first at the beginning and the last at the end; a file that is shorter than all of them is read whole.
+/// Number of samples, evenly spread from the beginning to the end. A file shorter than all samples together is read
+/// whole.
 const PIECES: u64 = 64;
 
 impl Identity {
-    /// What an input is now. `None` for what can be read once only, or not at all.
+    /// The present state of an input; `None` if it cannot be read, or only once.
     pub fn of(input: &InputFile) -> Option<Identity> {
         if let Some(bytes) = &input.bytes {
             let size = bytes.len() as u64;
@@ -27,14 +31,14 @@ impl Identity {
         Some(Identity { size, modified, digest: digest(&mut File::open(path).ok()?, size).ok()? })
     }
 
-    /// Size and time of a regular file.
+    /// Size and modification time of a regular file. The time is 0 if it is unknown.
     pub(crate) fn outside(path: &Path) -> Option<(u64, i64)> {
         let data = std::fs::metadata(path).ok().filter(|data| data.is_file())?;
         let modified = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Some((data.len(), modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)))
     }
 
-    /// Whether the file at a path has this content: its size and its time are these, or its size and its digest.
+    /// Whether the file at a path has this content: equal size, and equal time or digest.
     pub fn is_at(&self, path: &Path) -> bool {
         match Identity::outside(path) {
             Some((size, modified)) if size == self.size => {
@@ -46,7 +50,7 @@ impl Identity {
     }
 }
 
-/// Notes what inputs are now. The files of an archive are one file.
+/// Records the present state of inputs. Members of one archive share its state.
 pub fn identify<'a>(inputs: impl IntoIterator<Item = &'a mut InputFile>) {
     let mut last: Option<(PathBuf, Option<Identity>)> = None;
     for input in inputs {
@@ -59,8 +63,8 @@ pub fn identify<'a>(inputs: impl IntoIterator<Item = &'a mut InputFile>) {
 }
 
 impl InputFile {
-    /// Looks for the file that an input was read from: where it was, or else beside the container that names it. Where it is not, or
-    /// not as it was, the input is gone.
+    /// Finds the file that an input was read from: at its path, or beside the container that names it. If none
+    /// matches, the input is gone.
     pub fn look_for(&mut self, beside: Option<&Path>) {
         let Some(identity) = self.identity else {
             self.gone = true;
@@ -83,7 +87,7 @@ fn digest(content: &mut (impl Read + Seek), size: u64) -> io::Result<u32> {
     let pieces = if spread { PIECES } else { size.div_ceil(PIECE as u64) };
     for piece in 0..pieces {
         if spread {
-            // The product does not fit in 64 bits for every size.
+            // For large files the product exceeds 64 bits.
             let at = u128::from(size - PIECE as u64) * u128::from(piece) / u128::from(PIECES - 1);
             content.seek(SeekFrom::Start(at as u64))?;
         }
@@ -144,7 +148,7 @@ mod tests {
             (!input.gone).then_some(input.path)
         };
         assert_eq!(look(None), Some(path.clone()));
-        // Copied: another time, the same content.
+        // A copy has another time and the same content.
         fs::copy(&path, folder.join("there/a.log")).unwrap();
         fs::remove_file(&path).unwrap();
         assert_eq!((look(None), look(Some(&folder.join("there")))), (None, Some(folder.join("there/a.log"))));

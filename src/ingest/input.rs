@@ -1,4 +1,4 @@
-//! One input, and what was found out about it before it is read.
+//! One input with the user's options and what detection found before reading.
 
 use super::format::Format;
 use super::position::FileId;
@@ -8,42 +8,42 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One input with what the user said about it: a file, a pipe, standard input (`-`), or bytes in memory.
+/// One input: a file, a pipe, standard input (`-`), or bytes in memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputFile {
     /// Index in the list of inputs.
     pub id: FileId,
-    /// Where it is.
+    /// Path for opening it.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The path as it is shown: as the user typed it, plus what a directory walk added.
+    /// The path as reports show it: as the user typed it, plus names from the directory walk.
     pub shown: String,
-    /// The merged `--source` rules (a later rule wins field by field).
+    /// Merged `--source` rules; a later rule wins field by field.
     pub source: SourceRule,
-    /// `--format`, where one matched.
+    /// Format that `--format` gives for this path.
     pub format: Option<Format>,
-    /// The content, where it is already in memory; the path is then only a name.
+    /// Content in memory; `path` is then only a name.
     #[serde(skip)]
     pub bytes: Option<Arc<[u8]>>,
-    /// Which file of the archive at `path` it is, where it is one.
+    /// The member of the archive at `path`, if it is one.
     pub member: Option<Member>,
-    /// What it showed when it was found, where it was looked at.
+    /// Result of detection, if the walk looked at the file.
     #[serde(skip)]
     pub beginning: Beginning,
-    /// What it was when it was read, where somebody wants to know later whether it still is.
+    /// State of the file when it was read, if later commands must compare it.
     pub identity: Option<Identity>,
-    /// Whether it can no longer be read as it was: it belongs to a history that was packed, and has changed or is gone since.
+    /// Whether the input of a packed history has changed or is gone, so that its lines cannot be read again.
     #[serde(skip)]
     pub gone: bool,
 }
 
-/// A path that is no text is stored as what comes nearest, where no file will be found.
+/// A path that is no text is stored with replacement characters, and will not be found again.
 fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
 impl InputFile {
-    /// An input whose content is in memory.
+    /// An input with its content in memory.
     pub fn in_memory(id: FileId, name: &str, bytes: impl Into<Arc<[u8]>>) -> InputFile {
         InputFile {
             id,
@@ -55,24 +55,24 @@ impl InputFile {
     }
 }
 
-/// One file of an archive.
+/// One file of a tar archive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Its path, without `./` or `/` in front.
+    /// Path without `./` or `/` in front.
     pub name: String,
-    /// Where its content begins in the decompressed archive.
+    /// Offset of its content in the decompressed archive, in bytes.
     pub offset: u64,
-    /// How long it is.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// What tells one content of a file from another, cheaply: no more than 1 MiB of it is read.
+/// State of a file for comparison. At most 1 MiB of it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Bytes, as they are stored.
+    /// Stored size in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970; 0 where nobody knows.
+    /// Modification time in nanoseconds since 1970; 0 if unknown.
     pub modified: i64,
-    /// crc32c of 64 pieces of 16 KiB, evenly spread, or of all of it.
+    /// CRC-32C of 64 pieces of 16 KiB, evenly spread, or of the whole file if it is shorter.
     pub digest: u32,
 }

@@ -1,21 +1,21 @@
-//! The top level of one JSON object that may be cut off: which keys it has, and a few of their texts.
+//! The top-level keys of one JSON object that may be cut off, and a few of their texts.
 //!
-//! Detection needs this because it sees only the first bytes of a file, and a list can be longer than that. It keeps no
-//! stack: what is inside a value is skipped by counting brackets.
+//! Detection sees only the first bytes of a file, and a list can be longer. The reader keeps no stack: it skips
+//! nested values by counting brackets, and does not check them.
 
-/// What stands at the top level of an object.
+/// The top level of an object.
 #[derive(Debug, Default)]
 pub(super) struct Outline<'a> {
-    /// Where the object ended; `None` when it was cut off or is no JSON.
+    /// Offset behind the object; `None` if it is cut off or malformed.
     pub end: Option<usize>,
-    /// Whether something was met that no JSON object has there (then what follows was not read).
+    /// Whether a byte was found that JSON forbids there. The rest was not read.
     pub malformed: bool,
     kind: &'a [u8],
     api_version: &'a [u8],
     keys: u32,
 }
 
-/// Keys that tell formats apart.
+/// Keys that distinguish formats, by their bit in `keys`. At most 32.
 const KEYS: [&[u8]; 29] = [
     b"kind",
     b"apiVersion",
@@ -48,7 +48,7 @@ const KEYS: [&[u8]; 29] = [
     b"expectuniquerevision",
 ];
 
-/// What a value is evidence of, as far as its top level tells.
+/// The kind of evidence that the top-level keys of a value show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
     Audit,
@@ -67,7 +67,7 @@ pub(super) enum Evidence {
 }
 
 impl Evidence {
-    /// The words of a problem.
+    /// The kind as a problem names it.
     pub fn words(self) -> &'static str {
         match self {
             Evidence::Audit => "an audit event",
@@ -88,7 +88,7 @@ impl Evidence {
 }
 
 impl<'a> Outline<'a> {
-    /// Reads the object that starts at the first byte.
+    /// Reads the object that begins at the first byte.
     pub fn of(bytes: &'a [u8]) -> Outline<'a> {
         let mut outline = Outline::default();
         outline.end = outline.read(bytes);
@@ -99,7 +99,7 @@ impl<'a> Outline<'a> {
         KEYS.iter().position(|k| *k == key.as_bytes()).is_some_and(|n| self.keys & (1 << n) != 0)
     }
 
-    /// What the value is.
+    /// The kind of the value; of a value that is cut off, the keys so far decide.
     pub fn evidence(&self) -> Evidence {
         let kind = self.kind;
         let cut = self.end.is_none();
@@ -130,7 +130,7 @@ impl<'a> Outline<'a> {
         if self.has("Input") && (self.has("Output") || cut) && (self.has("Call") || self.has("ClientId")) {
             return Evidence::EtcdOperation;
         }
-        // A watch that was told nothing has no responses.
+        // A watch that delivered nothing has no responses.
         if self.keys & !self.bit("Responses") == self.bit("Request") {
             return Evidence::EtcdWatch;
         }
@@ -161,7 +161,7 @@ impl<'a> Outline<'a> {
         KEYS.iter().position(|k| *k == key.as_bytes()).map_or(0, |n| 1 << n)
     }
 
-    /// `None` where the bytes end before the object does, or are malformed.
+    /// Offset behind the object; `None` if it is cut off or malformed.
     fn read(&mut self, bytes: &'a [u8]) -> Option<usize> {
         let mut at = space(bytes, 0);
         if *bytes.get(at)? != b'{' {
@@ -209,7 +209,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The end of the string that starts at `at`.
+    /// Offset behind the string that begins at `at`.
     fn string(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
         let mut at = at + 1;
         loop {
@@ -225,7 +225,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The end of the value that starts at `at`.
+    /// Offset behind the value that begins at `at`.
     fn value(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         let mut depth = 0usize;
         loop {

@@ -1,7 +1,9 @@
-//! Bodies that do not fit the narrow types: custom resources may use `items`, `code` or `details` for anything.
+//! Reduces bodies that do not fit the narrow types. Custom resources may use `items`, `code` or `details` for
+//! anything.
 //!
-//! The envelope of such a line is still evidence. So the odd body is reduced to identity, or, where even that does not
-//! fit, to nothing, and the line is parsed again.
+//! The rest of such a line is still evidence. So the body is reduced to its identity, or to nothing if even that does
+//! not fit, and the line is parsed again. A list is never reduced: without its items it would look like an observed
+//! absence.
 
 use super::body::{AnyBody, Body};
 use super::members::Members;
@@ -9,26 +11,26 @@ use serde_json::value::RawValue;
 use std::fmt::Write;
 
 fn worth_a_retry(error: &serde_json::Error) -> bool {
-    // A key that stands twice has two meanings: readers disagree on which one counts. A name that is too long is no reason to pass over
-    // what has it.
+    // A duplicate key is ambiguous: readers disagree on which value counts. A name that is too long must not be
+    // hidden by a retry.
     let message = error.to_string();
     error.is_data() && !message.starts_with("duplicate field") && !message.starts_with("invalid length")
 }
 
-/// The line with each of the named bodies reduced as far as is needed; `None` where that cannot help.
+/// The line with each odd body reduced; `None` if a retry cannot help. `bodies` names the members that may hold one.
 pub(super) fn without_odd_bodies(text: &str, error: &serde_json::Error, bodies: &[&str]) -> Option<String> {
     if !worth_a_retry(error) {
         return None;
     }
     rewritten(text, |key, value| match key {
-        // A watch event inside a capture line: its object is the body.
+        // A watch event inside a capture line; its object is the body.
         "event" if bodies.contains(&key) => rewritten(value, |key, value| (key == "object").then(|| reduced(value))?),
         _ if bodies.contains(&key) => reduced(value),
         _ => None,
     })
 }
 
-/// A body of its own (a list file) reduced to identity.
+/// As [`without_odd_bodies`], for a text that is the body itself (a list file).
 pub(super) fn reduced_body(text: &str, error: &serde_json::Error) -> Option<String> {
     if !worth_a_retry(error) {
         return None;
@@ -36,18 +38,18 @@ pub(super) fn reduced_body(text: &str, error: &serde_json::Error) -> Option<Stri
     identity(text)
 }
 
-/// `None` where the body is fine as it is.
+/// `None` if the body fits.
 fn reduced(body: &str) -> Option<String> {
     match serde_json::from_str::<AnyBody<'_>>(body) {
         Err(error) if worth_a_retry(&error) => {
-            // A number reads as "recorded, but of no use".
+            // A number parses as a recorded body without use.
             Some(identity(body).unwrap_or_else(|| "0".to_owned()))
         }
         _ => None,
     }
 }
 
-/// The object with its identity alone. Never for a list: one without its items would look like an observed absence.
+/// The object with its identity alone; `None` for a list.
 fn identity(body: &str) -> Option<String> {
     let fields: Members<String, &RawValue> = serde_json::from_str(body).ok()?;
     let list = |(key, value): &(String, &RawValue)| key == "kind" && value.get().ends_with("List\"");

@@ -1,40 +1,42 @@
-//! Limits of what is read. Whatever a file holds, they bound the memory and the time that it takes. `docs/limits.md` has a row for each
-//! of them, and says why it is what it is.
+//! Limits on evidence. They bound memory and time whatever a file holds.
+//!
+//! `docs/limits.md` has a row for each, with its reason; a test compares both.
 
-/// Bytes of a line or a document; `--memory` may lower it.
+/// Bytes of a line or a document. `--memory` may lower it.
 pub const LONGEST_LINE: usize = 64 << 20;
 
-/// How much longer a value may be in a report of etcd's robustness suite, where a whole watch is one, or a member's file inside a stream.
+/// Factor on [`LONGEST_LINE`] for etcd evidence. In a robustness report one value is a whole watch; a member's file
+/// from a stream is read whole.
 pub const LONGER_OF_ETCD: usize = 8;
 
-/// Bytes of a name: of an object, a namespace, a user, a program, a key, an operation.
+/// Bytes of a name: object, namespace, user, program, key or operation.
 pub const LONGEST_NAME: usize = 4 << 10;
 
-/// Bytes of an address with its query, of a continue token, of the labels of an object.
+/// Bytes of a URI with its query, a continue token, or the labels of an object.
 pub const LONGEST_ADDRESS: usize = 64 << 10;
 
 /// Bytes of one declared field of an object.
 pub const LONGEST_FIELD: usize = 4 << 20;
 
-/// Bytes of a text that is looked at and not kept: a line's length is its only limit.
+/// Limit for texts that are inspected and dropped: the length of their line.
 pub const UNLIMITED: usize = usize::MAX;
 
-/// Parts of one value of an operation log, nested or not.
+/// Parts of one value in an operation log, nested ones included.
 pub const MOST_PARTS: usize = 1 << 22;
 
-/// Problems that are kept word for word of one file; the others are counted.
+/// Problems kept in full per file; the others are only counted.
 pub const KEPT_PROBLEMS_PER_FILE: usize = 20;
 
-/// Problems that are kept word for word of all files.
+/// Problems kept in full per run.
 pub const KEPT_PROBLEMS: usize = 10_000;
 
-/// Files of a run, those of archives among them.
+/// Files of a run, archive members included.
 pub const MOST_FILES: usize = 1 << 20;
 
 /// Bytes of the paths of all files of a run.
 pub const MOST_PATH_BYTES: usize = 128 << 20;
 
-/// Directories inside each other.
+/// Nested directories.
 pub const DEEPEST: usize = 256;
 
 /// Files and hard links of an archive.
@@ -49,25 +51,25 @@ pub const LONGEST_MEMBER_NAME: usize = 4 << 10;
 /// Bytes of an extended header of an archive.
 pub const LONGEST_EXTENDED_HEADER: u64 = 1 << 20;
 
-/// Bytes that every compressed file may come to.
+/// Decompressed bytes that any compressed file may have.
 pub const FREE_INFLATION: u64 = 256 << 20;
 
-/// How many times its stored size a compressed file may come to beyond that, with all that is packed inside it.
+/// Ratio of decompressed to stored bytes beyond [`FREE_INFLATION`], nested compression included.
 pub const MOST_INFLATION: u64 = 200;
 
-/// Power of two of the bytes that a zstd frame may look back, and that its decoder holds.
+/// Base-2 logarithm of the window of a zstd frame, which the decoder keeps in memory.
 pub const LARGEST_WINDOW_LOG: u32 = 27;
 
-/// Bytes of a record of an etcd member's log.
+/// Bytes of one record in an etcd member's log.
 pub const LONGEST_LOG_RECORD: u64 = 64 << 20;
 
-/// Bytes of a node in an etcd member's store.
+/// Bytes of one node in an etcd member's store.
 pub const LONGEST_STORE_NODE: u64 = 256 << 20;
 
 /// Bytes of a rules file.
 pub const LONGEST_RULES_FILE: u64 = 4 << 20;
 
-/// Bytes of a saved report: a baseline, or one that is verified.
+/// Bytes of a saved report, as a baseline or for `verify`.
 pub const LONGEST_REPORT: u64 = 1 << 30;
 
 #[cfg(test)]
@@ -114,9 +116,9 @@ mod tests {
             rows.iter().skip(2).partition(|row| row[1].contains("of a container"));
         assert_eq!(of_ingest.iter().map(|row| row[2]).collect::<Vec<_>>(), expected);
         assert!(rows.iter().all(|row| row.len() == 6 && row.iter().filter(|cell| cell.is_empty()).count() == 2));
-        // One that is added needs a row.
+        // An added limit needs a row.
         let limits = include_str!("limits.rs").lines().filter(|line| line.starts_with("pub const "));
-        assert_eq!(limits.count(), expected.len() + 1, "UNLIMITED is none");
+        assert_eq!(limits.count(), expected.len() + 1, "UNLIMITED is not a limit");
         #[cfg(feature = "container")]
         {
             use crate::container::{LARGEST, MOST_DENSE};

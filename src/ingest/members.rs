@@ -1,11 +1,11 @@
-//! The members of an object of JSON, for readers that need them as they were written.
+//! The members of a JSON object as they are written, for readers that need duplicates or the order.
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Keys and values in their order, keys that stand twice included.
+/// Keys and values in the order of the text, duplicate keys included.
 pub struct Members<K, V>(pub Vec<(K, V)>);
 
 impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Members<K, V> {

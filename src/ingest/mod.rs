@@ -1,5 +1,8 @@
-//! Stage 1 of 5: bytes to records. Input: files, directories, pipes. Output: [`Record`]s with their [`Position`], problems
-//! counted. Invariant: knows no rule, and panics on no input.
+//! Stage 1 of 5: bytes to records. Input: files, directories, pipes. Output: [`Record`]s with their [`Position`], and
+//! counted problems.
+//!
+//! Invariants: no knowledge of rules, and no panic on any input. Results do not depend on the number of threads.
+//! Records borrow from their line, so nothing is copied before a batch keeps it.
 
 mod archive;
 #[doc(hidden)]
@@ -71,63 +74,65 @@ pub enum Record<'a> {
     Capture(Box<capture::Line<'a>>),
     /// One event of a raw watch stream.
     Watch(Box<capture::WatchEvent<'a>>),
-    /// A list response or a single object in a file.
+    /// A list response, or a single object in a file.
     List(Box<body::Body<'a>>),
     /// A response of `etcdctl watch`.
     Etcd(Box<etcd_watch::Response<'a>>),
-    /// A record of an operation log.
+    /// An element of an operation log.
     Call(Box<call::Line<'a>>),
     /// An operation of an etcd client.
     EtcdOperation(Box<etcd::operation::Operation<'a>>),
     /// A part of a watch of an etcd client.
     EtcdWatch(Box<etcd::watch::Part<'a>>),
-    /// What the traffic of an etcd report promised.
+    /// Promises of the traffic in an etcd report.
     EtcdTraffic(etcd::traffic::Traffic),
     /// A record of an etcd member's write-ahead log.
     EtcdLog(Box<etcd::wal::Part<'a>>),
-    /// A fact out of an etcd member's store.
+    /// One fact of an etcd member's store.
     EtcdStore(etcd::backend::Part<'a>),
 }
 
-/// Why a record was refused after it was parsed: becomes a [`Problem`] of its line.
+/// A record that a batch refuses after parsing. It becomes a [`Problem`] of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What stood to reason.
+    /// Description of a valid record, without the word "expected".
     pub expected: String,
-    /// What was found.
+    /// Description of the actual one.
     pub found: Found,
 }
 
-/// What a worker collects from one block of one file; see [`read`].
+/// The result of one block, filled by a worker; see [`read`].
 pub trait Batch: Send {
-    /// Takes one record. `line` counts from 0 within the block, `offset` is the absolute byte offset of the line (or
-    /// document) in the decompressed file; in binary files `line` counts records. An error is counted as a problem of the
-    /// line; the batch goes on.
+    /// Takes one record. `line` counts from 0 within the block; in binary files it counts records. `offset` is the
+    /// byte offset of the line or document in the decompressed file. An error becomes a problem of the line, and the
+    /// batch continues.
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused>;
 }
 
-/// How to read.
+/// Options of [`read`].
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Threads that parse; 0 for one per core.
+    /// Number of parser threads; 0: one per core.
     pub threads: usize,
-    /// Least size of a block, the unit of work of a thread. Each has its own names, which are taken in when it is merged.
+    /// Least bytes of a block, the unit of work of a thread. Each block has its own table of names, which costs time
+    /// at the merge.
     pub block_bytes: usize,
-    /// A longer line (or document) is a problem instead of a record: it bounds memory.
+    /// Longest line or document in bytes; a longer one is a problem. It bounds memory.
     pub max_line_bytes: usize,
-    /// Declared fields, which are kept of the objects that have them.
+    /// Declared fields that are kept.
     pub fields: Arc<Fields>,
 }
 
 impl ReadOptions {
-    /// Least size of a block of a format. What is kept of operations while they are read is a few times their text.
+    /// Least bytes of a block of a format. Operations need a few times the memory of their text, so their blocks are
+    /// small.
     fn block(&self, format: Format) -> usize {
         let most = if format.is_operation_log() { 1 << 20 } else { usize::MAX };
         self.block_bytes.clamp(1, most)
     }
 
-    /// The longest value of a format. One watch of an etcd client is one value, and one file of a member is read as a whole
-    /// where it comes out of a stream.
+    /// Longest value of a format in bytes. One watch of an etcd client is one value, and a member's file from a
+    /// stream is read whole.
     fn longest(&self, format: Format) -> usize {
         if format.is_of_etcd() {
             self.max_line_bytes.saturating_mul(limits::LONGER_OF_ETCD)
@@ -143,18 +148,18 @@ impl Default for ReadOptions {
     }
 }
 
-/// Is told how far reading has come.
+/// Receives the progress of reading.
 pub trait Progress: Sync {
-    /// So many more bytes left the disk (compressed, where the input is).
+    /// Reports `_n` more bytes from disk, before decompression.
     fn bytes(&self, _n: u64) {}
 }
 
 impl Progress for () {}
 
-/// What reading came to.
+/// Result of [`read`].
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// One summary per input, in their order.
+    /// One summary per input, in the order of the inputs.
     pub files: Vec<FileSummary>,
     /// The problems by file and line; of each file no more than `limits::KEPT_PROBLEMS_PER_FILE`, of all no more than
     /// `limits::KEPT_PROBLEMS`.
@@ -163,10 +168,12 @@ pub struct Reading {
 
 /// Reads all inputs.
 ///
-/// The workers call `start` for each block of evidence and fill the batch it returns; `merge` gets the batches in the
-/// order of files and lines, whatever the number of threads, together with the number (from 1) of the line that the
-/// batch counts from. It runs while later blocks are parsed. Memory is bounded by a few blocks per thread, and by the
-/// longest line. What cannot be used is counted and described, never fatal.
+/// Workers call `start` for each block of evidence and fill the batch that it returns. `merge` receives the batches
+/// in the order of files and lines, whatever the number of threads, with the number (from 1) of the line from which
+/// the batch counts. It runs while later blocks are parsed.
+///
+/// Memory is bounded by a few blocks per thread, and by the longest line. Evidence that cannot be used is counted and
+/// described, never fatal.
 pub fn read<B: Batch>(
     files: &[InputFile],
     options: &ReadOptions,

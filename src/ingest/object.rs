@@ -1,6 +1,7 @@
 //! The narrow view of a Kubernetes object, list, table, status, patch or options body: identity and versions only.
 //!
-//! Everything else is skipped by the parser. Secret data never enters memory as a value.
+//! The parser skips everything else, so Secret data never enters memory as a value. A new field here must keep that
+//! promise. Declared fields pass through the sieve (`fields::field_capture`).
 
 use super::digest::Digest;
 use super::fields::field_capture::{self, Found, Sieve, Sieved};
@@ -14,7 +15,7 @@ use std::fmt;
 
 pub use super::text::{Loose, Text};
 
-/// Implements the reading of a narrow type through the sieve of wanted members.
+/// Implements reading of a narrow type through the sieve of wanted members.
 macro_rules! read_through_the_sieve {
     ($type:ident at $place:ident knows [$($known:literal),*] sieved [$($sieved:literal),*]) => {
         impl<'de: 'a, 'a> Sieved<'de> for $type<'a> {
@@ -41,12 +42,12 @@ macro_rules! read_through_the_sieve {
 }
 pub(super) use read_through_the_sieve;
 
-/// What declarations asked for of an object, beside what its narrow type reads.
+/// Declared fields of an object that its narrow type does not read itself.
 #[derive(Clone, Debug, Default)]
 pub struct Kept<'a> {
-    /// Wanted members.
+    /// The wanted members of the object.
     pub found: Vec<Found<'a>>,
-    /// Whether the object has more than identifies it.
+    /// Whether the object has members beyond its identity.
     pub has_more: bool,
 }
 
@@ -60,28 +61,28 @@ pub struct Metadata<'a> {
     /// Namespace, empty for cluster-scoped objects.
     #[serde(borrow)]
     pub namespace: Text<'a>,
-    /// Object uid.
+    /// Uid of the object; one per lifetime.
     #[serde(borrow)]
     pub uid: Text<'a>,
-    /// Version of the object, or revision of a list.
+    /// resourceVersion of an object, or revision of a list.
     #[serde(borrow, rename = "resourceVersion")]
     pub resource_version: Text<'a>,
-    /// Present in every stored object: its absence marks a body reduced to identity.
+    /// Creation time. Every stored object has it, so a body without it was reduced to its identity.
     #[serde(borrow, rename = "creationTimestamp")]
     pub creation_timestamp: Text<'a>,
-    /// Present once deletion began.
+    /// Time at which deletion began, if it did.
     #[serde(borrow, rename = "deletionTimestamp")]
     pub deletion_timestamp: Text<'a>,
-    /// Seconds that deletion still waits for.
+    /// Seconds that a deletion still waits.
     #[serde(rename = "deletionGracePeriodSeconds")]
     pub deletion_grace_period_seconds: Option<i64>,
-    /// Finalizers that hold a deletion back.
+    /// Finalizers that hold a deletion back; only their number counts.
     #[serde(deserialize_with = "list_or_null")]
     pub finalizers: Vec<IgnoredAny>,
-    /// Labels, as raw JSON text (parsed only where a selector needs them).
+    /// Labels as raw JSON text, parsed only if a selector needs them.
     #[serde(borrow)]
     pub labels: Option<&'a serde_json::value::RawValue>,
-    /// Marks of a bookmark: whether the initial events ended here.
+    /// Annotations of a bookmark, and declared ones.
     #[serde(borrow, deserialize_with = "default_or_null")]
     pub annotations: Annotations<'a>,
     /// Continue token of a list page.
@@ -107,7 +108,7 @@ read_through_the_sieve!(Metadata at Metadata knows [
 ] sieved ["annotations"]);
 
 impl Metadata<'_> {
-    /// What it keeps of a member itself; `None` where it is not there, or empty, which to an apiserver is the same.
+    /// The member's value here. Texts that are absent or empty are `None`; an apiserver treats both alike.
     pub fn own(&self, member: Own) -> Option<Seen<'_>> {
         let text = match member {
             Own::Name => &self.name,
@@ -122,7 +123,7 @@ impl Metadata<'_> {
     }
 }
 
-/// The one annotation that ingest reads.
+/// The one annotation that ingest reads itself.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Annotations<'a> {
@@ -136,18 +137,19 @@ pub struct Annotations<'a> {
 
 read_through_the_sieve!(Annotations at Annotations knows ["k8s.io/initial-events-end"] sieved []);
 
-/// The part of `spec` that field selectors and deletions of built-in kinds read. A custom resource may have anything there.
+/// The part of `spec` that field selectors and deletions of built-in kinds read. A custom resource may have any other
+/// `spec`.
 #[derive(Clone, Debug, Default)]
 pub struct Spec<'a> {
     /// Node of a pod.
     pub node_name: Text<'a>,
-    /// Whether finalizers of a namespace stand in it.
+    /// Whether the `spec` of a namespace has finalizers.
     pub has_finalizers: bool,
     /// Declared fields.
     pub found: Vec<Found<'a>>,
 }
 
-/// `status`: an object (its `phase` serves field selectors), or the word `Failure`/`Success` of a `Status`.
+/// `status` as an object, whose `phase` serves field selectors, or as the word `Failure` or `Success` of a `Status`.
 #[derive(Clone, Debug, Default)]
 pub struct StatusField<'a> {
     /// `status.phase`.
@@ -158,7 +160,7 @@ pub struct StatusField<'a> {
     pub found: Vec<Found<'a>>,
 }
 
-/// One text field of an object; or a text in place of the object; or anything else, which counts as empty.
+/// One text field of an object, or a text in place of the object. Anything else reads as empty.
 #[derive(Default)]
 struct OneField<'a> {
     field: Text<'a>,
@@ -167,7 +169,7 @@ struct OneField<'a> {
     found: Vec<Found<'a>>,
 }
 
-/// Reads the field with this name of the member that stands at a place.
+/// Reads one field of the member at a place.
 struct OneFieldVisitor {
     place: Place,
     field: &'static str,
@@ -232,10 +234,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for StatusField<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Item<'a> {
-    /// `kind`; lists of typed resources may leave it out of their items.
+    /// `kind`; lists of typed resources may omit it in their items.
     #[serde(borrow)]
     pub kind: Text<'a>,
-    /// `apiVersion`; as `kind`.
+    /// `apiVersion`; may be absent like `kind`.
     #[serde(borrow, rename = "apiVersion")]
     pub api_version: Text<'a>,
     /// Identity and version.
@@ -244,15 +246,16 @@ pub struct Item<'a> {
     /// `None` where the body has no `spec` (a partial object).
     #[serde(borrow)]
     pub spec: Option<Spec<'a>>,
-    /// Phase.
+    /// Phase of the object.
     #[serde(borrow)]
     pub status: StatusField<'a>,
-    /// A recorder cut this object down to what identifies it and the fields at these paths, by spaces apart; `None`: nobody cut it.
+    /// Paths, separated by spaces, to which a recorder cut this object beside its identity. `None`: the object is
+    /// complete.
     #[serde(borrow, rename = "recordedFields")]
     pub recorded_fields: Option<Text<'a, LONGEST_ADDRESS>>,
-    /// What `data` holds.
+    /// Digest of `data`.
     pub data: Digest,
-    /// What `binaryData` holds.
+    /// Digest of `binaryData`.
     #[serde(rename = "binaryData")]
     pub binary_data: Digest,
     /// Declared fields outside `metadata`, `spec` and `status`.

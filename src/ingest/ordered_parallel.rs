@@ -1,17 +1,17 @@
-//! Runs units of work on several threads and hands their results on in order.
+//! Runs units of work on several threads and passes their results on in order, through a bounded reorder buffer.
 
 use std::collections::BTreeMap;
 use std::iter;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Takes units from `next`, works on them with `threads` threads (0: one for each core) and passes the results to `finish` in
+/// Takes units from `next`, runs `work` on `threads` threads (0: one per core), and passes the results to `finish` in
 /// the order of the units.
 ///
-/// Each thread takes a unit (one at a time: reading is one stream), works on it, and, where its result is the one that
-/// `finish` waits for, finishes it and all that wait behind it. So reading, working and finishing overlap without a
-/// barrier and without a thread of their own, and no more than a few results per thread are ever held. A single unit is worked on
-/// where the caller stands: most logs are smaller than what starting a thread takes.
+/// One thread at a time takes a unit, since reading is one stream. The thread with the next result in order finishes
+/// it and all that wait behind it. So reading, work and finishing overlap without a barrier, and the buffer holds at
+/// most two results per thread and those in progress. A single unit runs on the caller's thread: most logs take less
+/// time than the start of a thread.
 pub(super) fn in_order<U, R>(
     threads: usize,
     mut next: impl FnMut() -> Option<U> + Send,
@@ -25,7 +25,7 @@ pub(super) fn in_order<U, R>(
     let second = if threads != 1 && first.is_some() { next() } else { None };
     let threads = match (&second, threads) {
         (None, _) => 1,
-        // The system is asked in a dozen files.
+        // The query reads a dozen files, so one unit does without it.
         (Some(_), 0) => thread::available_parallelism().map_or(1, usize::from),
         (Some(_), threads) => threads,
     };
@@ -59,12 +59,13 @@ pub(super) fn in_order<U, R>(
     });
 }
 
-/// A poisoned lock means that another thread panicked; the scope passes that panic on, so the data may be seen.
+/// A poisoned lock means that another thread panicked. The scope propagates that panic, so no result of this data is
+/// used.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where results wait for their turn.
+/// Results that wait for their turn.
 struct ReorderBuffer<R> {
     results: Mutex<Results<R>>,
     room: Condvar,
@@ -74,7 +75,7 @@ struct ReorderBuffer<R> {
 struct Results<R> {
     waiting: BTreeMap<u64, R>,
     turn: u64,
-    /// Whether some thread is finishing results now.
+    /// Whether a thread is finishing results.
     busy: bool,
     abandoned: bool,
 }
@@ -86,7 +87,7 @@ impl<R> Default for Results<R> {
 }
 
 impl<R> ReorderBuffer<R> {
-    /// Hands a result in; finishes results if it is their turn. False when another thread panicked.
+    /// Submits a result, and finishes results if it is their turn. False if another thread panicked.
     fn submit(&self, nth: u64, result: R, finish: impl Fn(R)) -> bool {
         let mut desk = locked(&self.results);
         desk.waiting.insert(nth, result);
@@ -103,7 +104,7 @@ impl<R> ReorderBuffer<R> {
             }
             desk.busy = false;
         }
-        // The thread with the result of the turn never waits here, so the others are always let go.
+        // The thread with the next result in order never waits here, so the others are released.
         while desk.waiting.len() >= self.places && !desk.abandoned {
             desk = self.room.wait(desk).unwrap_or_else(PoisonError::into_inner);
         }
@@ -111,7 +112,7 @@ impl<R> ReorderBuffer<R> {
     }
 }
 
-/// Lets waiting threads go when one panics.
+/// Releases waiting threads after a panic.
 struct Abandon<'a, R>(&'a ReorderBuffer<R>);
 
 impl<R> Drop for Abandon<'_, R> {

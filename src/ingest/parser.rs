@@ -1,4 +1,7 @@
-//! Blocks to records: every line is parsed once, checked to be of its file's kind, and handed on.
+//! Blocks to records: each line is parsed once, checked against the format of its file, and passed to the batch.
+//!
+//! A line that does not fit becomes a problem with its kind and place, and parsing continues. A body that does not
+//! fit is reduced (`lenient_body`), since the rest of its line is evidence.
 
 mod etcd;
 
@@ -15,16 +18,16 @@ use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, leni
 use memchr::memmem;
 use serde::Deserialize;
 
-/// What one block came to.
+/// Counts and problems of one block.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub lines: u64,
     pub records: u64,
     pub problems: u64,
     pub unknown: u64,
-    /// Count of line ends in the block.
+    /// Line ends in the block.
     pub line_ends: u32,
-    /// The first problems, with the line within the block.
+    /// The first problems, with their line within the block.
     pub kept: Vec<(u32, Fault)>,
 }
 
@@ -82,7 +85,7 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
     parser.tally
 }
 
-/// Counts the lines of a legacy audit log.
+/// Counts the lines of a legacy audit log, which is not parsed.
 pub(super) fn count_lines(block: &Block) -> Tally {
     let lines = block.bytes().split(|b| *b == b'\n').filter(|line| !trimmed_end(line).is_empty()).count() as u64;
     Tally { lines, line_ends: count_line_ends(block.bytes()), ..Tally::default() }
@@ -92,7 +95,7 @@ fn count_line_ends(bytes: &[u8]) -> u32 {
     u32::try_from(memchr::memchr_iter(b'\n', bytes).count()).unwrap_or(u32::MAX)
 }
 
-/// What became of one value.
+/// Result of one value.
 enum Outcome {
     Handed,
     Unknown,
@@ -118,12 +121,12 @@ struct Parser<'a, B> {
     format: Format,
     max_line_bytes: usize,
     batch: &'a mut B,
-    /// NUL bytes in front of the first value.
+    /// NUL bytes dropped in front of the first value.
     nuls: u64,
     tally: Tally,
 }
 
-/// A list of audit events whose items are parsed one by one, so that one odd item does not cost the others.
+/// A list of audit events. Its items are parsed one by one, so that a malformed one does not cost the others.
 #[derive(Deserialize)]
 struct AuditList<'a> {
     #[serde(borrow, default)]
@@ -131,12 +134,12 @@ struct AuditList<'a> {
 }
 
 impl<B: Batch> Parser<'_, B> {
-    /// One line or document.
+    /// Parses one line or document.
     fn value(&mut self, line: u32, offset: u64, bytes: &[u8]) {
         let start = bytes.iter().take_while(|b| matches!(**b, 0 | b' ' | b'\t' | b'\r')).count();
         let (before, mut inner) = bytes.split_at(start);
         let mut offset = offset + start as u64;
-        // Files written on Windows and then concatenated have the mark in the middle.
+        // Files that were written on Windows and concatenated have byte order marks in the middle.
         if let Some(rest) = inner.strip_prefix(b"\xef\xbb\xbf") {
             inner = rest;
             offset += 3;
@@ -180,8 +183,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// What stands between values: spaces are nothing, NUL bytes are what a crash or a truncation left of a log, and
-    /// lines may be lost there.
+    /// Reports NUL bytes between values. A crash or truncation leaves them, and lines may be lost there.
     fn between(&mut self, bytes: &[u8], line: u32) {
         if self.nuls == 0 && !bytes.contains(&0) {
             return;
@@ -197,7 +199,10 @@ impl<B: Batch> Parser<'_, B> {
         }
         // A derived struct would read an array as its fields in order.
         if bytes[0] != b'{' && !matches!(self.format, Format::Edn | Format::JepsenLog) {
-            return Err(Fault::new(self.expected(), Found::told(format!("no JSON object: {}", Found::byte(bytes, 0)))));
+            return Err(Fault::new(
+                self.expected(),
+                Found::told(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
+            ));
         }
         std::str::from_utf8(bytes).map_err(|error| Fault::new("UTF-8 text", Found::byte(bytes, error.valid_up_to())))
     }
@@ -219,7 +224,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// `None` when the line was a list of events, each of which is settled.
+    /// Parses one line. `None`: it was a list of events, each of which has its own outcome.
     fn audit(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
         if text.starts_with("{\"kind\":\"EventList\"")
             || text.starts_with("{\"apiVersion\":\"audit.k8s.io/v1\",\"items\"")
@@ -246,7 +251,7 @@ impl<B: Batch> Parser<'_, B> {
         if let Err(text) = event.read_times() {
             return no_time(text);
         }
-        // What else it says counts, yet the line is not one of those that are in order.
+        // The event counts, but its line counts as a problem.
         let odd = event.odd_times().map(|(expected, found)| Fault::new(expected, found));
         match (self.batch.record(line, offset, Record::Audit(event)), odd) {
             (Ok(()), Some(fault)) => fault.into(),
@@ -319,7 +324,7 @@ impl<B: Batch> Parser<'_, B> {
         }
         let object = &event.object;
         if object.kind.is_empty() && object.metadata.resource_version.is_empty() && object.items.is_none() {
-            return Fault::new("a watch event with an object", "one without").into();
+            return Fault::new("a watch event with an object", "an event without one").into();
         }
         self.batch.record(line, offset, Record::Watch(event)).into()
     }
@@ -342,7 +347,7 @@ impl<B: Batch> Parser<'_, B> {
             return self.other_kind(text);
         }
         if body.items.is_none() && body.rows.is_none() && body.metadata.resource_version.is_empty() {
-            return Fault::new("an object with a resourceVersion", "one without").into();
+            return Fault::new("an object with a resourceVersion", "an object without one").into();
         }
         self.batch.record(line, offset, Record::List(Box::new(body))).into()
     }
@@ -357,7 +362,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// `None` for an element that is there to be left out.
+    /// `None`: the element is to be ignored.
     fn call(&mut self, line: u32, offset: u64, text: &str) -> Option<Outcome> {
         match call::line(self.format, text) {
             Ok(Some(read)) => Some(self.batch.record(line, offset, Record::Call(Box::new(read))).into()),
@@ -367,18 +372,18 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// A value that is JSON, but not of the file's kind.
+    /// The problem of JSON that is of another kind than its file.
     fn other_kind(&self, text: &str) -> Outcome {
         Fault::new(self.expected(), Outline::of(text.as_bytes()).evidence().words()).into()
     }
 
-    /// A value that the parser refused.
+    /// The problem of a value that the JSON parser refused.
     fn no_json(&self, text: &str, error: &serde_json::Error) -> Outcome {
         if error.is_eof() {
             return Fault::new(self.expected(), Found::cut_off("a line", text.len())).into();
         }
         if error.to_string().starts_with("duplicate field") {
-            return Fault::new("each key once", Found::json(error)).into();
+            return Fault::new("each key once in an object", Found::json(error)).into();
         }
         let evidence = Outline::of(text.as_bytes()).evidence();
         if error.is_data() && evidence != Evidence::Unknown && !self.reads(evidence) {
@@ -403,7 +408,7 @@ impl<B: Batch> Parser<'_, B> {
     }
 }
 
-/// Whether a line that parsed is an audit event: every field may be absent, so any object parses.
+/// Whether parsed JSON is an audit event. Every field may be absent, so any object parses.
 fn is_audit(event: &audit::Event<'_>) -> bool {
     let kind = event.kind.is_empty() || &*event.kind == "Event";
     let group = event.api_version.starts_with("audit.k8s.io/");

@@ -1,34 +1,34 @@
-//! Where a fact stands in the evidence, and when it happened.
+//! Places of facts in the evidence, and times.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Index of an input file in the order in which the inputs were given (directories are walked in name order).
+/// Index of an input file, in the order of the inputs. Directories are walked in name order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct FileId(pub u32);
 
-/// The place of one line (or one document) of evidence: enough to re-read it, so that no text is kept.
+/// The place of one line or document. It suffices to read the line again, so no text is kept.
 ///
-/// `offset` counts bytes from the start of the *decompressed* content; `line` counts from 1. Every event of an audit
-/// `EventList` shares the position of its line.
+/// `offset` counts bytes from the start of the decompressed content. All events of an audit `EventList` share the
+/// position of their line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Position {
-    /// The file.
+    /// The input file.
     pub file: FileId,
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: u32,
-    /// Byte offset of the first byte of the line in the decompressed content.
+    /// Byte offset of the line in the decompressed content.
     pub offset: u64,
 }
 
-/// Nanoseconds since 1970-01-01T00:00:00Z on some clock; [`Time::UNKNOWN`] where the evidence has none.
+/// Nanoseconds since 1970-01-01T00:00:00Z on some clock; [`Time::UNKNOWN`] if the evidence has none.
 ///
-/// Two times compare only when they belong to one clock (or through the offsets that the evidence proves).
+/// Two times compare only on one clock, or through the offsets that the evidence proves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// No time was recorded. Sorts after every known time, which is what an open interval needs.
+    /// No time was recorded. It sorts after every known time, as an open interval needs.
     pub const UNKNOWN: Time = Time(i64::MAX);
 
     /// Whether a time was recorded.
@@ -36,7 +36,7 @@ impl Time {
         self != Time::UNKNOWN
     }
 
-    /// Nanoseconds from another time to this one; as many as a number holds where recorded times lie further apart.
+    /// Nanoseconds from another time to this one, saturating.
     pub fn since(self, other: Time) -> i64 {
         self.0.saturating_sub(other.0)
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for Time {
     }
 }
 
-/// RFC 3339 in UTC with six digits of a second (nine where the nanoseconds matter), `-` when unknown.
+/// RFC 3339 in UTC with six digits of a second, nine if needed; `-` if unknown.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_known() {

@@ -1,4 +1,7 @@
-//! What could not be used: never fatal, always counted, always with its place.
+//! Problems: evidence that could not be used, with its place.
+//!
+//! A problem is never fatal and is always counted. Reports print "expected {expected}, found {found}", so both texts
+//! are noun phrases.
 
 use super::format::Format;
 pub use super::found::Found;
@@ -6,71 +9,72 @@ pub(super) use super::found::size;
 use super::position::FileId;
 use serde::{Deserialize, Serialize};
 
-/// One piece of evidence that could not be used as it stands.
+/// One piece of evidence that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The file, or `None` for a path that could not be opened at all.
+    /// The file; `None` if the path could not be opened.
     pub file: Option<FileId>,
-    /// The path as the user named it.
+    /// The path as the user typed it.
     pub path: String,
-    /// The line from 1, 0 where the problem is the file's.
+    /// Number of the line, from 1; 0: the whole file.
     pub line: u32,
-    /// What stood to reason here.
+    /// Description of valid evidence at this place.
     pub expected: String,
-    /// What was found instead, as [`Found`] tells it: its kind and its place, never its content.
+    /// Kind and place of what was found, as [`Found`] describes it; never its content.
     pub found: String,
 }
 
-/// The name of a [`Format`] (with a name of its own, so that serde does not take it for text borrowed from what is read).
+/// The name of a [`Format`]. It is a type of its own, so that serde does not borrow it from the input.
 pub type FormatName = &'static str;
 
-/// What reading one file came to.
+/// Totals of one input file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileSummary {
-    /// The path as the user named it.
+    /// The path as the user typed it.
     pub path: String,
-    /// The format, as `retrograde show` names it, or `None` for a file that is no evidence.
+    /// The format, as `retrograde show` names it; `None`: no evidence.
     #[serde(deserialize_with = "known_format")]
     pub format: Option<FormatName>,
-    /// Why a file without format is not evidence (shown in the list of ignored files).
+    /// Reason for the list of ignored files, if the file is no evidence.
     pub ignored: Option<String>,
-    /// Lines (or documents) met.
+    /// Lines or documents; of a binary file, records.
     pub lines: u64,
-    /// Records handed on.
+    /// Records passed on.
     pub records: u64,
     /// Lines that could not be used.
     pub problems: u64,
-    /// Lines or fields of a kind this version does not know (ignored by contract, yet counted).
+    /// Lines or fields of a kind that this version does not know. They are ignored by contract, yet counted.
     pub unknown: u64,
     /// Bytes after decompression.
     pub bytes: u64,
-    /// Whether it was written to while it was read, which ended where its end was when it was opened.
+    /// Whether the file grew during reading. Only the bytes present at its opening are read.
     #[serde(skip)]
     pub has_grown: bool,
 }
 
 impl FileSummary {
-    /// What [`FileSummary::lines`] counts: a binary file has records and no lines.
+    /// The unit of [`FileSummary::lines`]: a binary file has records, not lines.
     pub fn unit(&self) -> &'static str {
         let is_binary = self.format.and_then(Format::from_name).is_some_and(Format::is_of_member);
         if is_binary { "record" } else { "line" }
     }
 
-    /// Whether so much of the file was unusable that nothing may be said to hold on its account: more than 0.1 % of the
-    /// lines (`rules.md`, Kinds and verdicts).
+    /// Whether more than 0.1 % of the lines are unusable, so that the file cannot prove that a rule holds
+    /// (`rules.md`, Kinds and verdicts).
     pub fn too_many_problems(&self) -> bool {
         self.problems > 0 && self.problems * 1000 > self.lines
     }
 }
 
-/// The name of a format that there is.
+/// Reads the name of a known format.
 fn known_format<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'static str>, D::Error> {
     let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let known = Format::from_name(&name).ok_or_else(|| serde::de::Error::custom("a format that nobody knows"))?;
+    let known =
+        Format::from_name(&name).ok_or_else(|| serde::de::Error::custom("expected a known format, found another"))?;
     Ok(Some(known.name()))
 }
 
-/// A problem before its place is known.
+/// A problem without its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// As in [`Problem`].
@@ -85,7 +89,6 @@ impl Fault {
     }
 }
 
-/// `1 file`, `12 files`.
 pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,7 @@
-//! Adds up what the blocks came to, file by file, in order.
+//! Adds up the results of blocks, file by file, in order.
+//!
+//! Blocks count lines from 0; the sums here give each block the number of its first line. Problems are kept within
+//! limits; the first of a file and those of whole files always are.
 
 use super::Reading;
 use super::block::Closed;
@@ -11,30 +14,29 @@ use super::problem::{Fault, FileSummary, Found, Problem};
 
 /// One result of a worker.
 pub(super) enum Entry<B> {
-    /// A block was parsed.
+    /// A parsed block.
     Block { file: usize, batch: Option<B>, tally: Tally },
-    /// A file ended.
+    /// The end of a file.
     Closed(Closed),
 }
 
-/// The sums so far.
+/// Running totals.
 pub(super) struct Ledger<'a> {
     inputs: &'a [InputFile],
     reading: Reading,
-    /// Number of the next block's first line.
+    /// Line number at which the next block begins.
     line: u32,
     /// Problems kept of the present file.
     kept: usize,
 }
 
 impl<'a> Ledger<'a> {
-    /// An empty ledger.
     pub fn new(inputs: &'a [InputFile]) -> Ledger<'a> {
         let files = inputs.iter().map(|input| FileSummary { path: input.shown.clone(), ..FileSummary::default() });
         Ledger { inputs, reading: Reading { files: files.collect(), problems: Vec::new() }, line: 1, kept: 0 }
     }
 
-    /// Enters a result; a batch comes back with its place.
+    /// Adds a result. Returns the batch with its file and the number of its first line.
     pub fn enter<B>(&mut self, entry: Entry<B>) -> Option<(FileId, u32, B)> {
         match entry {
             Entry::Block { file, batch, tally } => {
@@ -67,10 +69,10 @@ impl<'a> Ledger<'a> {
         if closed.format == Some(Format::LegacyAudit) {
             let lines = summary.lines;
             summary.problems += lines;
-            let found = Found::told(format!("text in the legacy audit format, {lines} lines of it"));
-            self.keep(file, 0, Fault::new("audit events as JSON (--audit-log-format=json)", found));
+            let found = Found::told(format!("{lines} lines of the legacy audit format"));
+            self.keep(file, 0, Fault::new("audit events as JSON (record with --audit-log-format=json)", found));
         }
-        // These must be seen: they say that the file goes on.
+        // Problems of the whole file must be kept: they show that the file is incomplete.
         self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE.saturating_sub(closed.faults.len()));
         for fault in closed.faults {
             self.reading.files[file].problems += 1;
@@ -80,7 +82,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn keep(&mut self, file: usize, line: u32, fault: Fault) {
-        // The first one of a file says from where on it may lack something, and one of the whole file that it does.
+        // The first problem of a file shows from where on it may be incomplete, and one of the whole file that it is.
         let must_be_seen = self.kept == 0 || line == 0;
         if self.kept == KEPT_PROBLEMS_PER_FILE || (self.reading.problems.len() >= KEPT_PROBLEMS && !must_be_seen) {
             return;
@@ -91,7 +93,6 @@ impl<'a> Ledger<'a> {
         self.reading.problems.push(Problem { file: Some(input.id), path, line, expected, found: found.into() });
     }
 
-    /// The sums.
     pub fn reading(self) -> Reading {
         self.reading
     }

@@ -1,4 +1,7 @@
-//! Which inputs are one history: those of an etcd report belong together, and not to anything else.
+//! Groups inputs into histories: the files of one etcd report belong together, apart from all others.
+//!
+//! Input: files with the result of detection. Groups follow from directories (`etcd::layout`) and, for data
+//! directories, from the cluster in their logs.
 
 use super::etcd::layout::{self, Place};
 use super::format::Format;
@@ -9,30 +12,30 @@ use super::sniff::Seen;
 use super::stream::Opener;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Inputs, told apart.
+/// Inputs by the history to which they belong.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
-    /// Evidence of etcd clusters: a report of the robustness suite each, or the data directory of a member.
+    /// Evidence of etcd clusters: reports of the robustness suite, or data directories of members.
     pub reports: Vec<EtcdReport>,
-    /// Histories that were packed.
+    /// Packed histories.
     #[cfg(feature = "container")]
     pub containers: Vec<InputFile>,
-    /// Everything else.
+    /// All other inputs.
     pub others: Vec<InputFile>,
 }
 
 /// The inputs of one history of an etcd cluster.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdReport {
-    /// The directory that holds them; empty where it is the one in which the command runs.
+    /// Directory of the report; empty for the current one.
     pub name: String,
-    /// The inputs, numbered as they were given.
+    /// The inputs, with their original numbers.
     pub files: Vec<InputFile>,
 }
 
-/// Tells the reports among the inputs apart, by the beginnings of the files and by where they stand. What is no evidence goes
-/// with the report around it, or, where there is nothing but reports, with the first one. Pipes cannot be looked at before they
-/// are read, and are taken for something else.
+/// Groups the inputs by the beginnings of the files and by their directories. A file that is no evidence joins the
+/// report around it; if there are only reports, the first one. Pipes cannot be inspected before they are read, so
+/// they join the other inputs.
 pub fn etcd_reports(files: Vec<InputFile>) -> Reports {
     let seen = looks(&files);
     let roots = Roots::of(&files, &seen);
@@ -72,19 +75,19 @@ pub fn etcd_reports(files: Vec<InputFile>) -> Reports {
     found
 }
 
-/// What the beginning of a file shows.
+/// Result of detection for grouping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// Evidence; of a log, whose.
+    /// Evidence; of an etcd log also its writer.
     Evidence(Format, Option<Writer>),
     Other,
     #[cfg(feature = "container")]
     Container,
-    /// It can be read once only.
+    /// A pipe, which can be read only once.
     Unseen,
 }
 
-/// Cluster and member that write a log.
+/// Cluster and member id of a log.
 type Writer = (u64, u64);
 
 fn looks(files: &[InputFile]) -> Vec<Look> {
@@ -107,7 +110,7 @@ fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut Vec<u8>) 
         }
         None => match opener.open(file, &()) {
             Ok(mut stream) => Seen::at(&mut stream, buffer),
-            // What cannot be opened will say so when it is read.
+            // An error of opening is reported when the file is read.
             Err(_) => return Look::Other,
         },
     };
@@ -121,11 +124,11 @@ fn look<'a>(opener: &mut Opener<'a>, file: &'a InputFile, buffer: &mut Vec<u8>) 
     }
 }
 
-/// The directories of reports, and of data that is no report's.
+/// Root directories of reports, and of data directories outside of reports.
 #[derive(Default)]
 struct Roots {
     reports: FxHashSet<String>,
-    /// Every directory of reports or data, with the one that stands for the cluster.
+    /// Each root directory, with the one that represents its cluster.
     all: FxHashMap<String, String>,
 }
 
@@ -144,7 +147,7 @@ impl Roots {
             }
             places.push((place, *writer));
         }
-        // Data directories of one cluster belong together, where they are those of different members.
+        // Data directories of one cluster belong together if their members differ.
         let mut clusters: FxHashMap<u64, Vec<(String, FxHashSet<u64>)>> = FxHashMap::default();
         for (place, writer) in places {
             let is_data = !place.of_report;
@@ -168,7 +171,7 @@ impl Roots {
         roots
     }
 
-    /// The directory that stands for a place: data directories inside a report are the report's, however they are called.
+    /// The root of a place. Data directories inside a report belong to the report, whatever their names.
     fn root(&self, place: Place) -> String {
         if place.of_report {
             return place.root;
@@ -178,7 +181,7 @@ impl Roots {
         self.all.get(&own).cloned().unwrap_or(own)
     }
 
-    /// The root around a file that is no evidence.
+    /// The nearest root around a file that is no evidence.
     fn around(&self, path: &str) -> Option<String> {
         layout::around(path).find_map(|folder| self.all.get(folder)).cloned()
     }

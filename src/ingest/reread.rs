@@ -1,4 +1,4 @@
-//! Reads single lines or documents again, so that no text need be kept.
+//! Reads single lines or documents again by position, so that no text is kept in memory.
 
 use super::framing::Framer;
 use super::input::InputFile;
@@ -8,18 +8,18 @@ use super::stream::Opener;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// How much is read at a time.
+/// Bytes of one read.
 const STEP: usize = 16 * 1024;
 
-/// The lines (or documents) that stand at these positions of a file, in the order of the positions.
+/// Returns the JSON object at each position of a file, in the order of `positions`.
 ///
-/// The file is passed once, or sought where it is not compressed. `None` for what cannot be read any more: standard
-/// input, a file that was removed or shortened since, a position at which no object begins.
+/// The file is sought, or passed once if it is compressed or in an archive. `None`: the text cannot be read again.
+/// That holds for standard input, for files removed or shortened since, and for positions without an object.
 pub fn reread(file: &InputFile, positions: &[Position]) -> Vec<Option<String>> {
     reread_by(&mut Opener::default(), file, positions)
 }
 
-/// The same of several files one after the other: those of an archive are read in one pass if they come in their order.
+/// As [`reread`], with an opener. Members of an archive are read in one pass if they follow in archive order.
 pub fn reread_by<'a>(opener: &mut Opener<'a>, file: &'a InputFile, positions: &[Position]) -> Vec<Option<String>> {
     let mut found = vec![None; positions.len()];
     let mut order: Vec<usize> = (0..positions.len()).collect();
@@ -43,7 +43,7 @@ pub fn reread_by<'a>(opener: &mut Opener<'a>, file: &'a InputFile, positions: &[
 enum Source<'a> {
     Memory(&'a [u8]),
     File(File),
-    /// A stream, how many bytes went by, and those read but not yet passed.
+    /// The stream, the bytes passed, and the bytes read but not passed.
     Stream(Box<dyn Read + 'a>, u64, Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
             return None;
         }
         let regular = file.bytes.is_some() || std::fs::metadata(&file.path).is_ok_and(|data| data.is_file());
-        // Standard input and pipes are gone once they were read.
+        // Standard input and pipes cannot be read twice.
         if !regular {
             return None;
         }
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The object that begins at the offset. Offsets must not fall from call to call.
+    /// Returns the object that begins at the offset. Offsets must not decrease between calls.
     fn document(&mut self, offset: u64) -> Option<String> {
         let mut framer = Framer::default();
         let mut spans = Vec::new();
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
         self.go_to(offset).ok()?;
         loop {
             let before = bytes.len();
-            // What is damaged further on does not take away what stands before it.
+            // Damage further on does not affect the text in front of it.
             self.more(offset, &mut bytes).ok();
             framer.scan(&bytes, &mut spans);
             let at_end = bytes.len() == before;
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Appends the next bytes behind those of the document that were read so far.
+    /// Appends the next bytes behind those of the document read so far.
     fn more(&mut self, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Source::Memory(all) => {

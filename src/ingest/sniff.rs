@@ -1,10 +1,10 @@
-//! What an input shows before it is read.
+//! Results of detection, kept with an input so that its beginning is read once.
 
 use super::format::Format;
 use super::problem::Fault;
 use std::sync::Arc;
 
-/// What was found out about an input when it was found, so that nobody has to find it out again.
+/// Result of the first look at an input, kept so that reading does not repeat it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beginning(Known);
 
@@ -16,29 +16,28 @@ enum Known {
     Unread(Arc<Unread>),
 }
 
-/// Why an input is not read.
+/// Reasons for not reading an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unread {
-    /// What is wrong with it.
+    /// Problems of the input.
     pub faults: Vec<Fault>,
-    /// Why it is passed over, where nothing is wrong with it.
+    /// Reason for ignoring it, if it has no problem.
     pub ignored: Option<String>,
 }
 
-/// What the first bytes of a file showed.
+/// Result of detection on the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub detected: Detected,
-    /// Of a log of etcd, cluster and member that write it.
+    /// Cluster and member id, if the file is an etcd log.
     pub writer: Option<(u64, u64)>,
     #[cfg(feature = "container")]
     pub is_container: bool,
-    /// How many bytes, their digest, and whether they are all.
+    /// Length and CRC-32C of the sample, and whether it is the whole file.
     pub sample: (usize, u32, bool),
 }
 
 impl Beginning {
-    /// What was seen, if anything was.
     pub(super) fn seen(&self) -> Option<Seen> {
         match &self.0 {
             Known::Seen(seen) => Some(*seen),
@@ -46,7 +45,7 @@ impl Beginning {
         }
     }
 
-    /// Why it is not read, if it is not.
+    /// Reasons for not reading the input, if it is not read.
     pub(super) fn unread(&self) -> Option<&Unread> {
         match &self.0 {
             Known::Unread(unread) => Some(unread),
@@ -54,12 +53,12 @@ impl Beginning {
         }
     }
 
-    /// Whether nothing of it is read although nothing is wrong with it.
+    /// Whether the input is ignored without a problem.
     pub fn is_passed_over(&self) -> bool {
         self.unread().is_some_and(|unread| unread.faults.is_empty())
     }
 
-    /// What a sample is found to be without looking at it, where it is the one that was looked at.
+    /// The earlier result, if the sample is the same one.
     pub(super) fn detected(&self, sample: &[u8], whole: bool) -> Option<Detected> {
         let seen = self.seen().filter(|seen| (seen.sample.0, seen.sample.2) == (sample.len(), whole))?;
         (seen.sample.1 == crc32c::crc32c(sample)).then_some(seen.detected)
@@ -78,29 +77,29 @@ impl From<Unread> for Beginning {
     }
 }
 
-/// How the records of a file are told apart.
+/// Boundaries of the records of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// One JSON value a line.
     Lines,
-    /// Values that span lines, one after the other.
+    /// JSON values that span lines.
     Documents,
-    /// The same, each beginning with a line that is `{`, and none of their other lines is: told apart without reading them.
+    /// As `Documents`, each with `{` alone on its first line only. Boundaries are found without parsing.
     Indented,
     /// Values inside one long bracket, or one after the other: EDN, or arrays of JSON.
     Elements {
-        /// Which of the two.
+        /// Whether the values are JSON.
         json: bool,
     },
-    /// No part can be read without the others.
+    /// The file is read as a whole.
     Whole,
 }
 
-/// What a sample says about its file.
+/// Result of detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detected {
     /// Evidence.
     Evidence(Format, Framing),
-    /// Not evidence, and why.
+    /// No evidence, with the reason.
     Ignored(&'static str),
 }

@@ -1,4 +1,7 @@
-//! The files that paths stand for.
+//! Expands paths into the list of input files: directories, archives, symbolic links.
+//!
+//! Each file is listed once, since evidence counted twice would contradict itself. The order is fixed: as given, then
+//! by name. Files that cannot be read become inputs with a problem, never an error here.
 
 use super::archive::{self, Listing};
 use super::format::Format;
@@ -16,29 +19,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a list of inputs cannot be made. Everything else that is wrong with an input is a
-/// [`Problem`](super::Problem) of that input.
+/// Errors that prevent a list of inputs. Every other error is a [`Problem`](super::Problem) of its input.
 #[derive(Debug, Error)]
 pub enum InputError {
     /// A path that the user named does not exist.
     #[error("{0}: no such file or directory")]
     NotFound(String),
-    /// Directories and archives hold more files than one run takes.
-    #[error("{0}: more than {MOST_FILES} files in all; name fewer of them")]
+    /// Directories and archives hold more files than one run reads.
+    #[error("{0}: expected at most {MOST_FILES} files in all, found more; name fewer files")]
     TooMany(String),
-    /// The paths of the files are longer than one run takes.
-    #[error("{path}: file names of more than {} in all; name fewer files", size(MOST_PATH_BYTES as u64))]
+    /// The paths of all files together are longer than one run keeps.
+    #[error("{path}: expected paths of at most {} in all, found more; name fewer files", size(MOST_PATH_BYTES as u64))]
     TooLong {
-        /// The first one that is too much.
+        /// The first path beyond the limit.
         path: String,
     },
 }
 
-/// The files that the paths stand for, in the order given; directories are walked in name order, and so are archives of tar,
-/// whose files are inputs as if they were unpacked.
+/// Lists the files at the paths, in the order given. Directories are walked in name order; the members of tar
+/// archives become inputs as if unpacked.
 ///
-/// Hidden names are skipped inside directories. What is neither a file nor a directory is counted there and not read, since a
-/// walk must not wait for a pipe. A file that is reached twice is read once: evidence that is counted twice would contradict itself.
+/// Hidden names are skipped inside directories. A pipe, socket or device there is counted and not read, since a walk
+/// must not wait for a pipe. A file that is reached twice is listed once.
 pub fn inputs(
     paths: &[PathBuf],
     sources: &[SourceRule],
@@ -46,7 +48,7 @@ pub fn inputs(
 ) -> Result<Vec<InputFile>, InputError> {
     let mut walk =
         Walk { sources, formats, seen: HashSet::new(), files: Vec::new(), path_bytes: 0, buffer: Vec::new() };
-    // Finding out where a path really is takes as long as reading a small file. A file alone need not be told from others.
+    // Resolving a path takes as long as reading a small file, and a single file has no duplicate.
     let alone = paths.len() == 1;
     for path in paths {
         let shown = path.to_string_lossy().into_owned();
@@ -55,7 +57,7 @@ pub fn inputs(
             continue;
         }
         let known = fs::metadata(path);
-        // A dangling link exists, and so does what may not be looked at.
+        // A dangling link exists, and so does a path without permission.
         let missing = known.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         if missing && fs::symlink_metadata(path).is_err() {
             return Err(InputError::NotFound(shown));
@@ -76,25 +78,25 @@ pub fn inputs(
 struct Walk<'a> {
     sources: &'a [SourceRule],
     formats: &'a [(String, Format)],
-    /// Canonical paths met so far: ends symlink loops, and keeps a file from being read twice.
+    /// Canonical paths so far. They end symlink loops and prevent reading a file twice.
     seen: HashSet<PathBuf>,
     files: Vec<InputFile>,
-    /// Bytes of their paths.
+    /// Bytes of all paths.
     path_bytes: usize,
-    /// What beginnings of files are read into.
+    /// Buffer for samples.
     buffer: Vec<u8>,
 }
 
-/// A directory, and the names in it that were not looked at yet.
+/// A directory and its names that are not visited yet.
 struct Directory {
     path: PathBuf,
     shown: String,
-    /// Where it really is.
+    /// Canonical path.
     real: PathBuf,
     names: std::vec::IntoIter<OsString>,
 }
 
-/// Where a path really is; what cannot be followed is told by its path.
+/// The canonical path; the path itself if it cannot be resolved.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -105,8 +107,8 @@ impl Walk<'_> {
     }
 
     fn directory(&mut self, path: &Path, shown: String) -> Result<(), InputError> {
-        // Own list instead of recursion: the depth of a directory tree is not ours to choose. It holds the directories around the
-        // present one only, since a path is as long as its directory is deep.
+        // An own stack instead of recursion, since the input decides the depth. It holds only the directories around
+        // the present one, as paths grow with the depth.
         let mut around: Vec<Directory> = Vec::new();
         around.extend(self.open(path.to_owned(), shown, real(path))?);
         while let Some(directory) = around.last_mut() {
@@ -128,7 +130,7 @@ impl Walk<'_> {
                     self.file(&path, shown)?;
                 }
             } else if data.is_dir() && around.len() == DEEPEST {
-                let fault = Fault::new(format!("at most {DEEPEST} directories inside each other"), "one more");
+                let fault = Fault::new(format!("at most {DEEPEST} nested directories (name an inner one)"), "one more");
                 self.push_unread(&path, shown, Unread { faults: vec![fault], ignored: None })?;
             } else if data.is_dir() {
                 around.extend(self.open(path, shown, place)?);
@@ -140,7 +142,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Lists a directory by name, unless it was reached before; one that cannot be listed is an input, and will say so.
+    /// Lists a directory by name, unless it was visited. A directory that cannot be listed becomes an input, which
+    /// reports the error.
     fn open(&mut self, path: PathBuf, shown: String, real: PathBuf) -> Result<Option<Directory>, InputError> {
         if !self.first_visit(real.clone()) {
             return Ok(None);
@@ -166,8 +169,8 @@ impl Walk<'_> {
         Ok(Some(Directory { path, shown, real, names: names.into_iter() }))
     }
 
-    /// Adds a file; or the files of an archive, beside which the archive is an input as well if not all of it is read, and will say
-    /// so.
+    /// Adds a file, or the members of an archive. An archive that is not read completely is an input too, which
+    /// reports why.
     fn file(&mut self, path: &Path, shown: String) -> Result<(), InputError> {
         let input = InputFile { path: path.to_owned(), ..InputFile::default() };
         let Ok(mut content) = stream::open(&input, &()) else { return self.push(path, shown, None) };
@@ -181,7 +184,7 @@ impl Walk<'_> {
             self.push(path, shown, Some(member))?;
         }
         if copies > 0 || !faults.is_empty() {
-            let ignored = format!("{}: other names of files that are read", count(copies, "hard link"));
+            let ignored = format!("{} to files that are read", count(copies, "hard link"));
             let ignored = faults.is_empty().then_some(ignored);
             self.push_unread(path, shown, Unread { faults, ignored })?;
         }

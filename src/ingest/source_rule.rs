@@ -1,19 +1,19 @@
-//! `--source`: what the user says about files.
+//! `--source`: the server, client, clock or cluster of files that do not name it.
 
 use serde::{Deserialize, Serialize};
 
-/// `--source 'GLOB:server=b,client=x,clock=c,cluster=k'`: what a file does not say about itself.
+/// One rule: `--source 'GLOB:server=b,client=x,clock=c,cluster=k'`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRule {
-    /// Matched against the end of the path; `*` stays within one name.
+    /// Pattern for the last names of a path; `*` stays within one name.
     pub glob: String,
-    /// Server that wrote or answered.
+    /// Server that wrote the file, or that answered.
     pub server: Option<String>,
-    /// Client that saw it.
+    /// Client that received the evidence.
     pub client: Option<String>,
-    /// Clock of its times.
+    /// Name of the clock of its times.
     pub clock: Option<String>,
-    /// Cluster that it is of. A history that was packed is of one.
+    /// Name of its cluster. A packed history has one already.
     #[serde(skip)]
     pub cluster: Option<String>,
 }
@@ -23,18 +23,18 @@ const KEYS: [&str; 4] = ["server=", "client=", "clock=", "cluster="];
 impl SourceRule {
     /// Parses `GLOB:server=b,client=x,clock=c,cluster=k`.
     ///
-    /// The glob ends at the first colon that a key follows, and a value at the first comma that a key follows: names of
-    /// users contain both (`system:node:node-1`, `CN=admin,O=ops`).
+    /// The glob ends at the first colon in front of a key, and a value at the first comma in front of a key. Names of
+    /// users contain both characters (`system:node:node-1`, `CN=admin,O=ops`).
     pub fn parse(text: &str) -> Result<SourceRule, String> {
         let starts_key = |rest: &str| KEYS.iter().any(|key| rest.starts_with(key));
         let colon = text
             .match_indices(':')
             .find(|(at, _)| starts_key(&text[at + 1..]))
-            .ok_or_else(|| format!("`{text}` is not of the form GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME"))?
+            .ok_or_else(|| format!("expected GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME, found `{text}`"))?
             .0;
         let mut rule = SourceRule { glob: text[..colon].to_owned(), ..SourceRule::default() };
         if rule.glob.is_empty() {
-            return Err(format!("`{text}` has no path before the colon"));
+            return Err(format!("expected a path in front of the colon, found none in `{text}`"));
         }
         let mut rest = &text[colon + 1..];
         while !rest.is_empty() {
@@ -47,7 +47,7 @@ impl SourceRule {
                 _ => &mut rule.clock,
             };
             if value.is_empty() {
-                return Err(format!("`{text}` gives no value to `{key}`"));
+                return Err(format!("expected a value for `{key}`, found none in `{text}`"));
             }
             if field.replace(value.to_owned()).is_some() {
                 return Err(format!("`{text}` gives `{key}` twice"));
@@ -58,7 +58,7 @@ impl SourceRule {
     }
 }
 
-/// Whether the last names of the path match the names of the glob, one by one. A glob that starts with `/` must match
+/// Whether the last names of the path match the names of the glob, one by one. A glob that begins with `/` must match
 /// the whole path.
 pub(super) fn matches_end(glob: &str, path: &str) -> bool {
     let names = |text: &str| -> Vec<String> {
@@ -72,7 +72,7 @@ pub(super) fn matches_end(glob: &str, path: &str) -> bool {
     glob_names.iter().zip(&path_names[skipped..]).all(|(glob, name)| matches_name(glob, name))
 }
 
-/// `*` stands for any text within one name: the parts between stars must appear in order.
+/// Whether a name matches; `*` stands for any text. The parts between stars must appear in order.
 fn matches_name(glob: &str, name: &str) -> bool {
     let mut parts = glob.split('*');
     let first = parts.next().unwrap_or("");

@@ -1,4 +1,8 @@
 //! Opens an input as a stream of decompressed bytes.
+//!
+//! Limits bound decompression by the stored size. A file that grows during reading is read up to its length at
+//! opening; one that shrinks is a problem. Damaged content must decode to the same bytes for every reader, whatever
+//! its buffer.
 
 use super::Progress;
 use super::input::InputFile;
@@ -12,31 +16,31 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A decompressed stream, and whether it is the file itself (so that offsets can be sought).
+/// A decompressed stream.
 pub(super) struct Stream<'a> {
     reader: Box<dyn Read + Send + 'a>,
     /// `gzip` or `zstd`.
     pub compression: Option<&'static str>,
-    /// Whether it is a file of an archive.
+    /// Whether it is a member of an archive.
     pub is_part: bool,
-    /// How many bytes there probably are.
+    /// Expected length in bytes, if it is known.
     pub length: Option<u64>,
     flow: Arc<Flow>,
 }
 
 impl Stream<'_> {
-    /// Whether its offsets are those of the file that it comes from.
+    /// Whether its offsets are those of the file on disk, so that they can be sought.
     pub fn is_plain(&self) -> bool {
         self.compression.is_none() && !self.is_part
     }
 
-    /// How much room to read the beginning into, at most so much: clearing room that nothing is read into takes longer than
-    /// reading a small file.
+    /// Buffer size for the sample, at most `most` bytes. Clearing unused room would take longer than reading a small
+    /// file.
     pub fn room(&self, most: usize) -> usize {
         self.length.and_then(|length| usize::try_from(length).ok()).map_or(most, |length| most.min(length + 1))
     }
 
-    /// Whether its file was found to be longer than when it was opened.
+    /// Whether the file is longer now than at its opening.
     pub fn has_grown(&self) -> bool {
         self.flow.grown.load(Ordering::Relaxed)
     }
@@ -48,19 +52,20 @@ impl Read for Stream<'_> {
     }
 }
 
-/// What came out of a stored file so far. All that is packed inside the file shares it.
+/// Byte counts of one stored file, shared by everything packed inside it.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Bytes as they are stored.
+    /// Stored bytes read so far.
     stored: AtomicU64,
-    /// Bytes out of decoders.
+    /// Decoded bytes so far, of all layers.
     #[cfg(feature = "compress")]
     inflated: AtomicU64,
     grown: AtomicBool,
 }
 
 impl Flow {
-    /// Counts what a decoder made. Few bytes can stand for any number of them, and packed twice for its square.
+    /// Counts decoded bytes against the limit. A few stored bytes can decode to any number, and nested compression
+    /// multiplies.
     #[cfg(feature = "compress")]
     fn inflate(&self, bytes: usize) -> io::Result<()> {
         let inflated = self.inflated.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
@@ -69,12 +74,12 @@ impl Flow {
     }
 }
 
-/// Counts what leaves the disk.
+/// Counts the bytes read from disk.
 struct Counted<'a, R> {
     inner: R,
     progress: &'a dyn Progress,
-    /// How much a file still had when it was opened. One that shrinks meanwhile loses lines, and perhaps no half one shows it. What is
-    /// written behind its end meanwhile is left out: its writer may be faster than its reader.
+    /// Bytes left of the length at opening. A file that shrinks loses lines, so its early end is an error. Bytes
+    /// appended later are not read: the writer may be faster than the reader.
     left: Option<u64>,
     flow: Arc<Flow>,
 }
@@ -108,7 +113,7 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Fills the buffer as far as the stream goes, so that a pipe's short reads do not decide where blocks end.
+/// Fills the buffer unless the stream ends, so that short reads of a pipe do not decide block boundaries.
 pub(super) fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -122,17 +127,17 @@ pub(super) fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> (usize, io::Resu
     (filled, Ok(()))
 }
 
-/// Opens inputs one after the other, so that the files of an archive are read in one pass over it.
+/// Opens inputs one after the other. The members of an archive are read in one pass over it.
 #[derive(Default)]
 pub struct Opener<'a> {
     archive: Option<(&'a Path, Shared<'a>)>,
 }
 
-/// An archive, and how far it was read.
+/// An archive, and the number of bytes read of it.
 type Shared<'a> = Arc<Mutex<(Stream<'a>, u64)>>;
 
 impl<'a> Opener<'a> {
-    /// Opens an input and sees through its compression, which its first bytes tell.
+    /// Opens an input and decompresses it if its first bytes say so.
     pub(super) fn open(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
         let Some(member) = &input.member else {
             self.archive = None;
@@ -153,13 +158,13 @@ impl<'a> Opener<'a> {
         Ok(stream)
     }
 
-    /// The content of an input, decompressed.
+    /// The decompressed content of an input.
     #[cfg(feature = "container")]
     pub fn content(&mut self, input: &'a InputFile, progress: &'a dyn Progress) -> io::Result<impl Read + use<'a>> {
         self.open(input, progress).map_err(|fault| io::Error::other(String::from(fault.found)))
     }
 
-    /// Whether an input is a container of histories. Pipes cannot be looked at before they are read.
+    /// Whether an input is a container of histories. Pipes cannot be inspected before they are read.
     #[cfg(feature = "container")]
     pub fn is_container(&mut self, input: &'a InputFile) -> bool {
         if input.beginning.unread().is_some() {
@@ -177,7 +182,7 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// The content of one file of an archive.
+/// The content of one archive member.
 struct Content<'a> {
     archive: Shared<'a>,
     at: u64,
@@ -203,7 +208,6 @@ impl Read for Content<'_> {
     }
 }
 
-/// Opens one input.
 pub(super) fn open<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Stream<'a>, Fault> {
     Opener::default().open(input, progress)
 }
@@ -222,10 +226,10 @@ fn open_file<'a>(input: &'a InputFile, progress: &'a dyn Progress) -> Result<Str
     let data = file.metadata().map_err(|error| unreadable(&error))?;
     let kind = data.file_type();
     if kind.is_dir() {
-        return Err(Fault::new("a file that can be read", "a directory"));
+        return Err(Fault::new("a regular file or a pipe", "a directory"));
     }
     if is_device(kind) {
-        return Err(Fault::new("a file that can be read", "a device"));
+        return Err(Fault::new("a regular file or a pipe", "a device"));
     }
     let length = kind.is_file().then_some(data.len());
     decompressed(Counted { inner: file, progress, left: length, flow: flow.clone() }, length, flow)
@@ -242,12 +246,12 @@ fn is_device(_: std::fs::FileType) -> bool {
     false
 }
 
-/// An error of the system, in the words of a problem.
+/// The problem of an error of the operating system.
 pub(super) fn unreadable(error: &io::Error) -> Fault {
     if error.kind() == io::ErrorKind::FileTooLarge {
         let free = size(FREE_INFLATION);
-        let expected = format!("a compressed file that comes to {free} or {MOST_INFLATION} times its size at most");
-        return Fault::new(expected, "more than that");
+        let expected = format!("at most {free} or {MOST_INFLATION} times the stored size after decompression");
+        return Fault::new(expected, "more");
     }
     Fault::new("a file that can be read", Found::told(error.to_string()))
 }
@@ -264,13 +268,13 @@ fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>, flow: A
     }
 }
 
-/// Asks a decoder for the same steps, whoever reads how much at a time. A decoder that meets damage drops what it decoded in the same
-/// step: so the content of a damaged file is the same for every reader. Behind the damage there is nothing more.
+/// Reads the decoder in fixed steps, whatever the caller's buffer. At damage a decoder drops what it decoded in the
+/// same step. With fixed steps the content of a damaged file is the same for every reader. It ends at the damage.
 #[cfg(feature = "compress")]
 struct Decoded<R> {
     decoder: R,
     step: Box<[u8]>,
-    /// Bytes of the step that were decoded and not yet read.
+    /// Bytes of the step that are decoded but not read.
     ready: std::ops::Range<usize>,
     ended: Option<io::ErrorKind>,
     flow: Arc<Flow>,
@@ -278,7 +282,7 @@ struct Decoded<R> {
 
 #[cfg(feature = "compress")]
 impl<R> Decoded<R> {
-    /// How much is decoded in a step.
+    /// Bytes of one step.
     const STEP: usize = 64 << 10;
 
     fn new(decoder: R, flow: Arc<Flow>) -> Decoded<R> {
@@ -312,7 +316,7 @@ impl<R: Read> Read for Decoded<R> {
 
 #[cfg(feature = "compress")]
 fn gunzip<'a>(raw: impl Read + Send + 'a, length: Option<u64>, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
-    // An archive may hold any number of small files.
+    // Small, since an archive may hold many small files.
     let room = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX).clamp(512, 256 << 10);
     let raw = io::BufReader::with_capacity(room, raw);
     let reader = Decoded::new(flate2::bufread::MultiGzDecoder::new(raw), flow.clone());
@@ -329,12 +333,12 @@ fn unzstd<'a>(raw: impl Read + Send + 'a, flow: Arc<Flow>) -> Result<Stream<'a>,
 
 #[cfg(not(feature = "compress"))]
 fn gunzip<'a>(_: impl Read + Send + 'a, _: Option<u64>, _: Arc<Flow>) -> Result<Stream<'a>, Fault> {
-    Err(Fault::new("evidence without compression (this build has no feature `compress`)", "gzip"))
+    Err(Fault::new("evidence without compression (decompress it; this build has no feature `compress`)", "gzip"))
 }
 
 #[cfg(not(feature = "compress"))]
 fn unzstd<'a>(_: impl Read + Send + 'a, _: Arc<Flow>) -> Result<Stream<'a>, Fault> {
-    Err(Fault::new("evidence without compression (this build has no feature `compress`)", "zstd"))
+    Err(Fault::new("evidence without compression (decompress it; this build has no feature `compress`)", "zstd"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Texts as JSON has them: borrowed where escapes allow it, and tolerant where Go is.
+//! Texts in JSON: borrowed if they have no escapes, and as tolerant of `null` as Go.
 
 use super::limits::LONGEST_NAME;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The visitor methods of values that carry nothing here, whatever their JSON type.
+/// Visitor methods that return one value for any scalar.
 macro_rules! visit_scalars_as {
     ($value:expr; $($method:ident: $type:ty),*) => {
         $(fn $method<E>(self, _: $type) -> Result<Self::Value, E> {
@@ -19,8 +19,8 @@ macro_rules! visit_scalars_as {
 }
 pub(super) use visit_scalars_as;
 
-/// Text that borrows from the line where JSON escapes allow it; `null` reads as empty (Go writes nil as `null`). One of more than
-/// `MOST` bytes is refused: names are kept for good, and every output shows them.
+/// A text that borrows from its line if it has no escapes. `null` reads as empty, since Go writes nil as `null`. A
+/// text of more than `MOST` bytes is refused: names are kept for the whole run, and every output shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a, const MOST: usize = LONGEST_NAME>(pub Cow<'a, str>);
 
@@ -65,7 +65,7 @@ impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
     }
 }
 
-/// A sequence that may be `null`.
+/// Reads a list; `null` is an empty one.
 pub(super) fn list_or_null<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: de::Deserializer<'de>,
@@ -74,7 +74,7 @@ where
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A map or object that may be `null`.
+/// Reads a map or object; `null` is the default.
 pub(super) fn default_or_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: de::Deserializer<'de>,
@@ -83,7 +83,7 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Whether a value is a list that holds something; anything else holds nothing.
+/// Whether a value is a list with an element.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Filled(pub bool);
 
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Filled {
     }
 }
 
-/// A string, or anything else (which is skipped): custom resources may use a known name with another type.
+/// A string; any other value is skipped. Custom resources may use a known name with another type.
 #[derive(Clone, Debug, Default)]
 pub struct Loose<'a, const MOST: usize = LONGEST_NAME>(pub Option<Text<'a, MOST>>);
 

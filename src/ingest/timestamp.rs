@@ -1,11 +1,11 @@
-//! RFC 3339 texts to nanoseconds.
+//! RFC 3339 texts to nanoseconds since 1970.
 
 use super::position::Time;
 
 /// Parses an RFC 3339 time (any offset, up to nine digits of a second).
 ///
-/// The form that every API server writes, 27 characters with six digits and `Z`, takes a short path; everything else
-/// goes through jiff. `None` when the text is no such time or lies outside the years 1678 to 2261.
+/// The form of every API server, 27 characters with six digits and `Z`, has a fast path; everything else goes through
+/// jiff. `None`: the text is no such time, or lies outside the years 1678 to 2261.
 pub fn parse(text: &str) -> Option<Time> {
     fixed(text.as_bytes()).or_else(|| {
         let t: jiff::Timestamp = text.parse().ok()?;
@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Option<Time> {
     })
 }
 
-/// `2026-11-20T20:26:58.666053Z`.
+/// The fast path: `2026-11-20T20:26:58.666053Z`.
 fn fixed(b: &[u8]) -> Option<Time> {
     if b.len() != 27
         || b[4] != b'-'
@@ -42,7 +42,7 @@ fn fixed(b: &[u8]) -> Option<Time> {
     if day < 1 || day > days_in_month || hour > 23 || minute > 59 || second > 59 || !(1900..2200).contains(&year) {
         return None;
     }
-    // Days since 1970 by the civil-calendar count whose year starts in March, so that the leap day comes last.
+    // Days since 1970 by the civil calendar with a year that begins in March, so that the leap day comes last.
     let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (m * 306 + 5) / 10 + day - 1 - 719_468;
     Some(Time((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000 + micros * 1_000))

@@ -1,4 +1,6 @@
-//! Bodies that are looked at as they pass.
+//! HTTP bodies that are recorded while they pass.
+//!
+//! Frames pass unchanged, one for each poll, so that recording never delays or buffers a body.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -7,30 +9,30 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Who looks at a body.
+/// Receiver of the parts of a body.
 pub(super) trait Tap: Send {
-    /// Bytes came past.
+    /// Data of one frame.
     fn data(&mut self, bytes: &[u8]);
 
-    /// The trailers came past.
+    /// Trailers of the body.
     fn trailers(&mut self, _trailers: &HeaderMap) {}
 
-    /// Nothing more will come. Called once, and nothing behind it.
+    /// The end of the body. It is the last call.
     fn end(self: Box<Self>, end: End<'_>);
 }
 
-/// How a body ended.
+/// End of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End<'e> {
-    /// Whole.
+    /// The body is complete.
     Eof,
-    /// In an error.
+    /// The connection failed.
     Error(&'e str),
-    /// Whoever read it wanted no more.
+    /// The reader dropped the body.
     Dropped,
 }
 
-/// A body that somebody looks at. Frames pass one by one, as they are asked for and as they came.
+/// A body that is recorded while it passes. Frames pass one by one, as the reader polls them.
 pub struct Tapped<B> {
     inner: Pin<Box<B>>,
     tap: Option<Box<dyn Tap>>,
@@ -39,7 +41,7 @@ pub struct Tapped<B> {
 impl<B: Body> Tapped<B> {
     pub(super) fn new(inner: B, tap: Box<dyn Tap>) -> Tapped<B> {
         let mut tapped = Tapped { inner: Box::pin(inner), tap: Some(tap) };
-        // Whoever sees that nothing comes does not ask.
+        // A reader that sees the end in advance does not poll.
         if tapped.inner.is_end_stream() {
             tapped.end(End::Eof);
         }
@@ -48,7 +50,7 @@ impl<B: Body> Tapped<B> {
 }
 
 impl<B> Tapped<B> {
-    /// A body that nobody looks at.
+    /// A body without a tap.
     pub(super) fn plain(inner: B) -> Tapped<B> {
         Tapped { inner: Box::pin(inner), tap: None }
     }

@@ -1,11 +1,11 @@
-//! The content of an answer as it comes, whatever it is encoded in.
+//! Decodes the content of an answer piece by piece, whatever its encoding.
 
 #[cfg(feature = "compress")]
 use flate2::write::GzDecoder;
 #[cfg(feature = "compress")]
 use std::io::Write;
 
-/// An encoding that is read.
+/// An encoding that this build decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Plain,
@@ -14,7 +14,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Of the header `Content-Encoding`.
+    /// The encoding in the header `Content-Encoding`.
     pub(super) fn of(header: &str) -> Option<Encoding> {
         match header.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Encoding::Plain),
@@ -25,7 +25,7 @@ impl Encoding {
     }
 }
 
-/// What decodes it.
+/// The decoder of one answer.
 pub(super) enum Content {
     Plain,
     #[cfg(feature = "compress")]
@@ -41,7 +41,7 @@ impl Content {
         }
     }
 
-    /// Puts what the bytes stand for behind the rest. Whether they stand for anything.
+    /// Appends the decoded bytes to `rest`. False if the content is damaged.
     pub(super) fn decode(&mut self, bytes: &[u8], rest: &mut Vec<u8>) -> bool {
         match self {
             Content::Plain => {
@@ -50,7 +50,7 @@ impl Content {
             }
             #[cfg(feature = "compress")]
             Content::Gzip(decoder) => {
-                // What was compressed in one piece and sent is to be seen at once.
+                // A piece that was compressed and flushed by itself must become visible at once.
                 let done = decoder.write_all(bytes).and_then(|()| decoder.flush());
                 rest.append(decoder.get_mut());
                 done.is_ok()
@@ -58,7 +58,7 @@ impl Content {
         }
     }
 
-    /// What is left at the end; `None`: it ended too early.
+    /// The rest at the end; `None` if the content is cut off.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         match self {
             Content::Plain => Some(Vec::new()),

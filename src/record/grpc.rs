@@ -1,7 +1,9 @@
-//! A layer between a gRPC client of etcd and its channel.
+//! A tower layer between a gRPC client of etcd and its channel.
 //!
-//! Source: gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of grpc/grpc): messages behind five bytes each, the status in the trailers, or in
-//! the headers where there is nothing else.
+//! Messages follow a prefix of five bytes. The status is in the trailers, or in the headers if there is nothing else.
+//! An answer counts only with its status.
+//!
+//! Source: gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of grpc/grpc).
 
 use super::body::{End, Tap, Tapped};
 use super::etcd::{EtcdCall, EtcdClient, EtcdWatches, is_recorded};
@@ -21,10 +23,11 @@ use tower_service::Service;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Records what a client of etcd asks and is told.
+/// Records requests of an etcd client and their answers.
 ///
-/// It wraps any service that takes and answers HTTP requests of one type of body, such as a channel of tonic. The second argument
-/// makes such a body of one that is looked at: `tonic::body::Body::new`. `docs/guide-ci.md` shows it with the crate `etcd-client`.
+/// It wraps any HTTP service with one type of body for requests and answers, such as a channel of tonic. The second
+/// argument of [`EtcdLayer::new`] converts a recorded body to that type: `tonic::body::Body::new`. `docs/guide-ci.md`
+/// has an example with the crate `etcd-client`.
 #[derive(Debug)]
 pub struct EtcdLayer<B> {
     client: EtcdClient,
@@ -32,7 +35,7 @@ pub struct EtcdLayer<B> {
 }
 
 impl<B> EtcdLayer<B> {
-    /// A layer that records for a client.
+    /// A layer that records as this client.
     pub fn new(client: EtcdClient, body: fn(Tapped<B>) -> B) -> Self {
         EtcdLayer { client, body }
     }
@@ -102,7 +105,7 @@ where
                     return Err(error);
                 }
             };
-            // A status in the headers is the whole answer, unless it is none.
+            // A status in the headers is the whole answer. Without one, this does nothing.
             exchange.status(response.headers());
             let receiver = Box::new(Messages { exchange, frames: Frames::default(), sends: false });
             Ok(response.map(|inner| body(Tapped::new(inner, receiver))))
@@ -121,7 +124,7 @@ struct Call {
     client: EtcdClient,
     path: String,
     sent: Option<EtcdCall>,
-    /// The answer, which counts from the status on; `None` in it: nobody can read it.
+    /// The message of the answer, which counts once the status is known. The inner `None`: it cannot be decoded.
     answer: Option<Option<Vec<u8>>>,
 }
 
@@ -149,7 +152,7 @@ impl Exchange {
         }
     }
 
-    /// What headers or trailers say, where they say it.
+    /// Reads the status of headers or trailers, if they have one.
     fn status(&self, headers: &HeaderMap) {
         let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let Some(status) = text("grpc-status") else { return };
@@ -160,7 +163,7 @@ impl Exchange {
                 let answer = call.answer.take();
                 match (status.as_str(), call.sent.take(), answer) {
                     ("0", Some(sent), Some(Some(answer))) => sent.answer(&answer),
-                    // An answer that is missing or cannot be read leaves the outcome open.
+                    // An answer that is missing or cannot be decoded leaves the outcome unknown.
                     ("0", ..) => {}
                     (_, Some(sent), _) => sent.failed(code(&status), &message),
                     (_, None, _) => {}
@@ -193,7 +196,7 @@ impl Exchange {
     }
 }
 
-/// Looks for messages in a body.
+/// Finds the messages in a body.
 struct Messages {
     exchange: Exchange,
     frames: Frames,
@@ -226,14 +229,14 @@ impl Tap for Messages {
     }
 }
 
-/// Puts messages together that come in pieces.
+/// Joins the parts of messages.
 #[derive(Default)]
 struct Frames {
     rest: Vec<u8>,
 }
 
 impl Frames {
-    /// Hands on each message that is whole; `None` is one that is compressed.
+    /// Passes each complete message to `take`; `None`: it is compressed.
     fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Option<&[u8]>)) {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
@@ -247,7 +250,7 @@ impl Frames {
     }
 }
 
-/// The text of a percent-encoded message.
+/// Decodes a percent-encoded status message.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -268,7 +271,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// The name of a gRPC code, as Go prints it.
+/// The name of a gRPC code, in Go's spelling.
 fn code(status: &str) -> &'static str {
     const NAMES: [&str; 17] = [
         "OK",

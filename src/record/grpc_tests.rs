@@ -1,4 +1,4 @@
-//! A gRPC client of etcd as HTTP sees it.
+//! EtcdLayer over HTTP bodies and a channel without a network.
 
 use super::etcd::EtcdRecorder;
 use super::grpc::EtcdLayer;
@@ -32,7 +32,7 @@ fn trailers(status: &str, message: &str) -> HeaderMap {
     trailers
 }
 
-/// A body that comes in pieces of so many bytes, with trailers.
+/// A body in pieces of `size` bytes, with trailers.
 fn pieces(messages: &[Message], size: usize, end: Option<HeaderMap>) -> Boxed {
     let bytes: Vec<u8> = messages.iter().flat_map(framed).collect();
     let mut pieces: VecDeque<_> =
@@ -41,7 +41,7 @@ fn pieces(messages: &[Message], size: usize, end: Option<HeaderMap>) -> Boxed {
     Boxed(Box::pin(Pieces(pieces)))
 }
 
-/// What etcd does with one request.
+/// etcd's reaction to one request.
 enum Answer {
     Whole(Vec<Message>, usize),
     Cut(Vec<Message>),
@@ -51,7 +51,7 @@ enum Answer {
     Never,
 }
 
-/// A channel that answers what it was told to, and keeps what it was asked.
+/// A channel with prepared answers. It keeps the requests.
 #[derive(Clone)]
 struct Channel {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -90,7 +90,7 @@ impl Service<Request<Boxed>> for Channel {
     }
 }
 
-/// Asks, and reads the answer.
+/// Sends a request and reads the answer.
 fn ask(recorder: &EtcdRecorder, path: &str, message: &[Message], answer: Answer) -> Option<Vec<u8>> {
     let channel = Channel { answers: Arc::new(Mutex::new([answer].into())), asked: Arc::default() };
     let mut service = EtcdLayer::new(recorder.client("a"), Boxed::tapped).layer(channel.clone());
@@ -102,7 +102,7 @@ fn ask(recorder: &EtcdRecorder, path: &str, message: &[Message], answer: Answer)
         Poll::Pending => None,
         Poll::Ready(Err(_)) => None,
         Poll::Ready(Ok(response)) => {
-            assert_eq!(*channel.asked.lock().unwrap(), [sent], "what is sent is what was to be sent");
+            assert_eq!(*channel.asked.lock().unwrap(), [sent], "the request must pass unchanged");
             Some(run(read(response.into_body())).0)
         }
     }
@@ -182,7 +182,7 @@ fn an_outcome_is_known_only_where_etcd_or_the_connection_said_so() {
         assert_eq!(recording.operations.len(), 9);
         assert!(recording.operations.iter().any(|o| recording.texts.get(o.error).contains("no leader")));
     });
-    // A connection that never came about: nothing of the request was read, so there is nothing to record.
+    // Without a connection nothing of the request was sent, so nothing is recorded.
     ask(&recorder, PUT, &[put(b"k", b"7")], Answer::NoConnection);
     with(&recorder, |recording| assert_eq!(recording.operations.len(), 9));
     let call = recorder.client("a").call(PUT, &put(b"k", b"8").0);

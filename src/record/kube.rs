@@ -1,4 +1,7 @@
-//! A layer between a client of Kubernetes and its connection.
+//! A tower layer between a Kubernetes client and its connection, which writes a capture.
+//!
+//! A request is recorded before it is sent. An answer that cannot be read is recorded without its body, and its watch
+//! stays open, so that no event counts as absent.
 
 use super::body::{End, Tap, Tapped};
 use super::content::{Content, Encoding};
@@ -18,18 +21,19 @@ use std::task::{Context, Poll, Waker};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Longer bodies, and longer lines of a stream, are not kept: the answer is recorded without its body.
+/// Longest body, or line of a watch, in bytes. A longer one is left out of the recorded answer.
 const LONGEST: usize = 64 << 20;
 
-/// Records what a client of Kubernetes asks and is told, as a [`Capture`].
+/// Records requests of a Kubernetes client and their answers, as a [`Capture`].
 ///
-/// It wraps any service that takes HTTP requests, such as the client of kube-rs. The second argument copies the body of a request, where
-/// it is in memory: `kube::client::Body::try_clone`. `docs/guide-ci.md` shows it. A request is noted before it is handed on; a body that
-/// cannot be copied is not recorded.
+/// It wraps any HTTP service, such as the client of kube-rs. The second argument of [`KubeLayer::new`] copies a
+/// request body that is in memory: `kube::client::Body::try_clone`. `docs/guide-ci.md` has an example. A request is
+/// recorded before it is sent; a body that cannot be copied is not recorded.
 ///
-/// Kept of bodies is what identifies objects, and the fields that the shipped declarations name; of Secrets, what identifies them.
-/// Requests for tokens, and requests that become a connection of their own (exec, attach, port-forward, proxy), are not recorded. An
-/// answer in protobuf, or in an encoding that is not read, is recorded without its body; [`Capture::error`] says so.
+/// Bodies are reduced to the identity of objects and the fields that the shipped declarations name; Secrets to their
+/// identity. Requests for tokens, and those that upgrade the connection (exec, attach, port-forward, proxy), are not
+/// recorded. An answer in protobuf or in an unknown encoding is recorded without its body, and [`Capture::error`]
+/// reports it.
 #[derive(Debug)]
 pub struct KubeLayer<B> {
     capture: Capture,
@@ -43,8 +47,8 @@ impl<B> KubeLayer<B> {
         KubeLayer { capture, fields: crate::read_options().fields, copy }
     }
 
-    /// Keeps these fields of bodies instead of those that the shipped declarations name. What is kept stands beside each object
-    /// (`recordedFields`): of a resource of which a rule reads more than was kept, the capture shows that rule nothing.
+    /// Keeps these fields of bodies instead of those of the shipped declarations. Each object names the kept paths
+    /// (`recordedFields`). A rule that reads further paths of a resource gets no evidence from this capture.
     pub fn keeping(mut self, fields: Arc<Fields>) -> Self {
         self.fields = fields;
         self
@@ -143,7 +147,7 @@ fn whole<B: Body>(body: B) -> Option<Vec<u8>> {
     }
 }
 
-/// What is recorded of a request.
+/// The recorded part of a request.
 struct Asked {
     uri: String,
     watch: bool,
@@ -151,7 +155,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `None`: nothing that says anything about objects.
+    /// `None`: a request that concerns no objects.
     fn of<B>(request: &Request<B>, fields: &Fields) -> Option<Asked> {
         let uri = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
         let line = request::parse(&uri)?;
@@ -166,16 +170,16 @@ impl Asked {
     }
 }
 
-/// Looks at an answer.
+/// Records one answer.
 struct Receiver {
     capture: Capture,
     exchange: Exchange,
     reduction: Reduction,
     status: u16,
     audit_id: String,
-    /// `None`: it cannot be read, or no more of it.
+    /// `None`: the body cannot be decoded, or no longer.
     content: Option<Content>,
-    /// What has not been used: a body, or the beginning of an event.
+    /// Decoded bytes not yet recorded: a body, or the beginning of an event.
     rest: Vec<u8>,
     watch: bool,
 }
@@ -194,9 +198,12 @@ impl Receiver {
         let is_json = kind.is_empty() || kind.to_ascii_lowercase().contains("json");
         let content = Encoding::of(&encoding).filter(|_| is_json).map(Content::new);
         if content.is_none() {
-            capture.note(format!("the answer to {} cannot be read: {kind} {encoding}", asked.uri));
+            capture.note(format!(
+                "expected JSON in the answer to {}, found {kind} {encoding}; its body is not recorded",
+                asked.uri
+            ));
         } else if watch {
-            // The stream begins. One of which nothing can be read might as well not have been answered.
+            // The stream begins. If no event can be read, the request stays without an answer.
             exchange.response(status.as_u16(), &audit_id, None::<&Value>);
         }
         Box::new(Receiver {
@@ -211,7 +218,7 @@ impl Receiver {
         })
     }
 
-    /// Notes the events that are whole.
+    /// Records the complete events.
     fn events(&mut self) {
         let mut at = 0;
         while let Some(end) = self.rest[at..].iter().position(|byte| *byte == b'\n') {
@@ -221,7 +228,9 @@ impl Receiver {
                 continue;
             }
             let Ok(event) = serde_json::from_slice::<Value>(line) else {
-                self.give_up("a line of a watch that is no event");
+                self.give_up(
+                    "expected a watch event as JSON, found another line; the rest of the watch is not recorded",
+                );
                 return;
             };
             self.exchange.event(&self.reduction.event(&event));
@@ -229,7 +238,7 @@ impl Receiver {
         self.rest.drain(..at);
     }
 
-    /// Nothing more of this answer is recorded: it stays open, so that nobody misses what came.
+    /// Stops recording this answer. It stays open, so that no event counts as absent.
     fn give_up(&mut self, why: &str) {
         self.capture.note(why.to_owned());
         self.content = None;
@@ -241,23 +250,23 @@ impl Tap for Receiver {
     fn data(&mut self, bytes: &[u8]) {
         let Some(content) = &mut self.content else { return };
         if !content.decode(bytes, &mut self.rest) {
-            self.give_up("an answer in a broken encoding");
+            self.give_up("expected an answer in its stated encoding, found damaged content; its body is not recorded");
         } else if self.watch {
             self.events();
         }
         if self.rest.len() > LONGEST {
-            self.give_up("an answer that is too long to be kept");
+            self.give_up("expected an answer or event of at most 64 MiB, found a longer one; its body is not recorded");
         }
     }
 
     fn end(self: Box<Self>, end: End<'_>) {
         let Receiver { capture, mut exchange, reduction, status, audit_id, content, mut rest, watch } = *self;
         match end {
-            // It stays open: nobody knows what came.
+            // The delivered events are unknown, so the watch stays open.
             _ if watch && content.is_none() => {}
             End::Eof if watch => exchange.end(),
             End::Dropped if watch => exchange.close(),
-            // Nobody knows what the rest would have said; a client takes it as no answer.
+            // The rest is unknown; a client treats such an answer as none.
             End::Error(why) => exchange.error(why),
             End::Dropped => exchange.response(status, &audit_id, None::<&Value>),
             End::Eof => {
@@ -267,7 +276,7 @@ impl Tap for Receiver {
                 let body = serde_json::from_slice(&rest).ok().filter(|_| readable);
                 let body: Option<Value> = body.map(|body: Value| reduction.apply(&body));
                 if body.is_none() && readable && !rest.trim_ascii().is_empty() {
-                    capture.note("an answer that is no JSON".to_owned());
+                    capture.note("expected a body as JSON, found other content; it is not recorded".to_owned());
                 }
                 exchange.response(status, &audit_id, body.as_ref());
             }

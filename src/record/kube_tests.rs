@@ -1,4 +1,4 @@
-//! A client of Kubernetes as HTTP sees it.
+//! KubeLayer over HTTP bodies and a server without a network.
 
 use super::kube::KubeLayer;
 use super::specimen::{Boxed, Pieces, read, run};
@@ -22,7 +22,7 @@ use std::task::{Context, Poll, Waker};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A capture that goes when this goes.
+/// A capture whose file is removed at the end.
 struct Recorded {
     path: PathBuf,
     capture: Capture,
@@ -44,7 +44,7 @@ impl Recorded {
         std::fs::read_to_string(&self.path).unwrap()
     }
 
-    /// Lines without their times, the heading left out.
+    /// Lines without their times and without the header.
     fn lines(&self) -> Vec<Value> {
         let text = self.text();
         let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -56,7 +56,7 @@ impl Recorded {
             .collect()
     }
 
-    /// The verdict, and the rules that found a violation or a suspect.
+    /// The verdict, and the rules with a violation or a suspect.
     fn judged(&self) -> (Verdict, Vec<&'static str>) {
         let inputs = ingest::inputs(std::slice::from_ref(&self.path), &[], &[]).unwrap();
         let history = history::load(inputs, &crate::read_options(), &Domains::default(), &());
@@ -92,12 +92,12 @@ impl Drop for Recorded {
     }
 }
 
-/// A copy of a request's body.
+/// Copies a request body.
 fn copied(body: &Asking) -> Option<Asking> {
     Some(body.clone())
 }
 
-/// Answers once: after it has read the request.
+/// Answers once, after it has read the request.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Option<io::Result<Response<Boxed>>>>>);
 
@@ -122,7 +122,7 @@ impl Service<Request<Asking>> for Server {
     }
 }
 
-/// The body of a request.
+/// The body type of requests.
 type Asking = Pieces;
 
 fn asking(text: &str) -> Asking {
@@ -175,7 +175,7 @@ const JSON: &str = "application/json";
 const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=105";
 
-/// A client that lists and watches, and whose list after the stream is of some version.
+/// A client that lists, watches and lists again, the second time at this version.
 fn relisting(version: &str, of: u32, size: usize) -> Recorded {
     let recorded = Recorded::new();
     let first = list(105, &[pod("web-0", 100)]);
@@ -255,7 +255,7 @@ fn how_an_answer_ends_is_told() {
     assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!(silent.lines().len(), 1);
     assert_eq!(silent.lines()[0]["body"]["metadata"]["name"], "a");
-    // A list that breaks off is no list; a status that says no is one.
+    // A list that breaks off is no list; a status of an error is complete.
     let half = Recorded::new();
     half.ask("GET", PODS, "", answer(200, JSON, boxed([Some("{\"kind\":\"PodList\""), None])));
     assert_eq!(end(&half)["reason"], "error");

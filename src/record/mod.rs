@@ -1,13 +1,14 @@
-//! Recorders that sit where requests pass: clients of etcd and of Kubernetes are recorded without a change to the code that asks.
+//! Recorders between a client and its server: clients of etcd and Kubernetes are recorded without a change to their
+//! code.
 //!
-//! - [`EtcdRecorder`] takes the messages of etcd's gRPC interface and writes them as a report that the etcd decision judges like one
-//!   of etcd's robustness suite: in memory, or into a folder that outlives the process.
-//! - `EtcdLayer` (feature `tower`) stands between a gRPC client, such as that of the crate `etcd-client`, and its channel.
-//! - `KubeLayer` (feature `tower`) stands between a client of Kubernetes, such as kube-rs, and its connection, and writes a
+//! - [`EtcdRecorder`] takes the messages of etcd's gRPC interface and writes them as a report of etcd's robustness
+//!   suite, in memory or into a folder.
+//! - `EtcdLayer` (feature `tower`) wraps the channel of a gRPC client, such as that of the crate `etcd-client`.
+//! - `KubeLayer` (feature `tower`) wraps the connection of a Kubernetes client, such as kube-rs, and writes a
 //!   [`Capture`](crate::assertion::Capture).
 //!
-//! Input: what passes. Output: evidence. Invariant: what passes is not changed, held back or kept from failing; what cannot be
-//! recorded leaves less known, never something else.
+//! Input: messages in transit. Output: evidence. Invariant: messages are neither changed, delayed nor failed. A
+//! message that cannot be recorded makes evidence incomplete, never wrong.
 
 #[cfg(feature = "tower")]
 mod body;

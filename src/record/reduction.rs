@@ -1,19 +1,19 @@
-//! Bodies of Kubernetes, cut down to what the capture format needs.
+//! Reduces bodies of Kubernetes to what the capture format needs.
 
 use crate::ingest::fields::{self, Cut, Fields};
 use serde_json::{Map, Value};
 
-/// What is kept of bodies about one resource.
+/// The kept parts of bodies about one resource.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
     cut: Cut,
-    /// The paths of the cut, to be written beside each object.
+    /// The kept paths, which are written beside each object.
     named: String,
-    /// What holds a deletion back is kept of every object. A namespace has finalizers in its spec, too.
+    /// Finalizers hold a deletion back, so they are always kept. A namespace has some in its spec.
     finalizers_in_spec: bool,
 }
 
-/// Members of options, which describe a request and not an object. Clients send options of a deletion without their kind.
+/// Members of options, which describe a request and not an object. Clients send delete options without their kind.
 const OF_OPTIONS: [&str; 5] =
     ["preconditions", "dryRun", "propagationPolicy", "gracePeriodSeconds", "orphanDependents"];
 
@@ -23,7 +23,7 @@ const OF_STATUS: [&str; 4] = ["code", "reason", "message", "details"];
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Reduction {
-    /// Keeps these fields of objects of a resource, beside what identifies them.
+    /// Keeps these fields of a resource's objects, beside their identity.
     pub(super) fn of(fields: &Fields, plural: &str, group: &str) -> Reduction {
         let finalizers_in_spec = (plural, group) == ("namespaces", "");
         let mut named = fields.named(plural, group);
@@ -33,7 +33,7 @@ impl Reduction {
         Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named, finalizers_in_spec }
     }
 
-    /// A body: an object, a list, a table, a status, options, or a patch.
+    /// Reduces a body: an object, a list, a table, a status, options or a patch.
     pub(super) fn apply(&self, body: &Value) -> Value {
         match body {
             Value::Object(object) => Value::Object(self.object(object)),
@@ -42,7 +42,7 @@ impl Reduction {
         }
     }
 
-    /// An event of a watch.
+    /// Reduces an event of a watch.
     pub(super) fn event(&self, event: &Value) -> Value {
         let mut kept = Map::new();
         if let Some(kind) = event.get("type") {
@@ -61,7 +61,7 @@ impl Reduction {
             "DeleteOptions" | "" => &OF_OPTIONS,
             _ => &[],
         };
-        // Whatever the request was for, a Secret is one.
+        // A Secret may be in the answer to any request.
         let bare = Cut::default();
         let cut = if matches!(kind, "Secret" | "SecretList") { &bare } else { &self.cut };
         let mut kept = Map::new();
@@ -101,7 +101,7 @@ impl Reduction {
         kept
     }
 
-    /// Items of a list, or the objects of a table's rows.
+    /// Reduces the items of a list, or the objects of a table's rows.
     fn elements(&self, name: &str, value: &Value) -> Vec<Value> {
         let elements = value.as_array().map_or(&[][..], Vec::as_slice);
         let row = |row: &Value| match row.get("object") {
@@ -134,7 +134,7 @@ fn metadata(value: &Value, cut: Option<&Cut>) -> Value {
     Value::Object(kept)
 }
 
-/// What a cut keeps of a value.
+/// The kept part of a value.
 fn kept_of(value: &Value, cut: &Cut) -> Value {
     if cut.whole {
         return value.clone();
@@ -146,7 +146,7 @@ fn kept_of(value: &Value, cut: &Cut) -> Value {
         },
         Value::Object(members) => {
             let each = cut.element();
-            // Where nothing below is wanted, the names are.
+            // If no path leads below this value, the names of its members are kept.
             let names = each.is_none() && cut.members.is_empty();
             let kept = members.iter().filter_map(|(name, value)| match cut.member(name).or(each) {
                 Some(cut) => Some((name.clone(), kept_of(value, cut))),
@@ -158,7 +158,7 @@ fn kept_of(value: &Value, cut: &Cut) -> Value {
     }
 }
 
-/// A step of a JSON patch: only those about identity and version have conditions.
+/// Reduces a step of a JSON patch. Only steps on identity and version have conditions.
 fn step(step: &Value) -> Value {
     let text = |name: &str| step.get(name).cloned().unwrap_or_default();
     let mut kept = Map::from_iter([("op".to_owned(), text("op")), ("path".to_owned(), text("path"))]);

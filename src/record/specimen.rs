@@ -1,4 +1,4 @@
-//! Bodies and a runtime for tests.
+//! HTTP bodies and a runtime for tests.
 
 use super::body::Tapped;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-/// A body of one type, as the channel of a client has one.
+/// A body of one erased type, like that of a client's channel.
 pub(super) struct Boxed(pub Pin<Box<dyn Body<Data = Bytes, Error = io::Error> + Send>>);
 
 impl Boxed {

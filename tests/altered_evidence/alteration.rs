@@ -1,10 +1,10 @@
-//! What happens to evidence on its way: it is cut, mixed up, packed by half, edited by hand.
+//! Alterations of evidence: cut, mixed, half compressed, edited by hand.
 
 use crate::dice::Dice;
 use crate::folder::{File, Folder};
 use std::io::Write;
 
-/// The folder that a seed makes of those of the repository.
+/// Draws an altered folder from those of the repository.
 pub fn folder(all: &[Folder], seed: u64) -> Folder {
     let mut dice = Dice::new(seed + 1);
     let mut folder = one(all, &mut dice).clone();
@@ -40,7 +40,7 @@ fn one<'a>(all: &'a [Folder], dice: &mut Dice) -> &'a Folder {
     &all[below(dice, all.len())]
 }
 
-/// Files of two folders in one. Those of one name stand in one folder of their own, or replace each other.
+/// Merges the files of two folders. Files of one name go into a folder of their own, or replace each other.
 fn merge(folder: &mut Folder, other: &Folder, dice: &mut Dice) {
     let apart = dice.one_in(2);
     for file in &other.files {
@@ -51,7 +51,7 @@ fn merge(folder: &mut Folder, other: &Folder, dice: &mut Dice) {
     folder.sources.extend(other.sources.iter().cloned());
 }
 
-/// Whether two files cannot both be there: they are one, or one would be the folder of the other.
+/// Whether two paths conflict: they are equal, or one would be the folder of the other.
 fn overlap(a: &str, b: &str) -> bool {
     let inside = |folder: &str, file: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     a == b || inside(a, b) || inside(b, a)
@@ -66,7 +66,7 @@ fn alter_folder(folder: &mut Folder, at: usize, all: &[Folder], dice: &mut Dice)
             folder.files.retain(|file| !overlap(&file.name, &copy.name));
             folder.files.push(copy);
         }
-        // Another one of the folder, or of any.
+        // A file of the same folder, or of any.
         2 => {
             let next = folder.files[below(dice, folder.files.len())].bytes.clone();
             folder.files[at].bytes.extend(next);
@@ -99,7 +99,7 @@ fn alter(bytes: &mut Vec<u8>, dice: &mut Dice) {
         }),
         7 => drop(bytes.drain(at..(at + below(dice, 200)).min(bytes.len()))),
         8 => lines(bytes, |lines| lines.reverse()),
-        // A text that stands twice stands for something: the audit id of another event, another object's uid.
+        // A repeated text is a reference: the audit id of another event, or another object's uid.
         9 => words(bytes, dice),
         _ => numbers(bytes, dice),
     }
@@ -114,7 +114,7 @@ fn lines(bytes: &mut Vec<u8>, change: impl FnOnce(&mut Vec<&[u8]>)) {
     }
 }
 
-/// Runs of bytes of a kind.
+/// Runs of bytes of one kind.
 fn runs(bytes: &[u8], of: impl Fn(u8) -> bool) -> Vec<(usize, usize)> {
     let mut runs = Vec::new();
     let mut at = 0;
@@ -128,7 +128,7 @@ fn runs(bytes: &[u8], of: impl Fn(u8) -> bool) -> Vec<(usize, usize)> {
     runs
 }
 
-/// A revision, a time or a status becomes another one: of the same file, the next one, none, or beyond everything.
+/// Replaces a revision, a time or a status: by one of the same file, the next number, none, or the largest.
 fn numbers(bytes: &mut Vec<u8>, dice: &mut Dice) {
     let runs = runs(bytes, |b| b.is_ascii_digit());
     if runs.is_empty() {
@@ -166,10 +166,10 @@ fn words(bytes: &mut Vec<u8>, dice: &mut Dice) {
     bytes.splice(start..end, new);
 }
 
-/// How rotated files are packed.
+/// Suffixes of compressed rotated files.
 pub const PACKED: [&str; 2] = [".gz", ".zst"];
 
-/// Some bytes, packed.
+/// Compresses bytes.
 pub fn packed(bytes: &[u8], packing: &str) -> Vec<u8> {
     if packing == ".zst" {
         return zstd::encode_all(bytes, 1).unwrap();
@@ -179,7 +179,7 @@ pub fn packed(bytes: &[u8], packing: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A file as a rotation leaves it, whole or cut or with a byte that flipped; or two of them, one behind the other.
+/// Compresses a file as a rotation does, whole, cut off or with a flipped bit; or joins two compressed files.
 fn compress(file: &mut File, dice: &mut Dice) {
     let packing = PACKED[below(dice, PACKED.len())];
     let whole = |bytes: &[u8]| packed(bytes, packing);

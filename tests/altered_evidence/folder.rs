@@ -1,25 +1,25 @@
-//! Folders of evidence: those of the repository, to be altered.
+//! Folders of evidence from the repository, for alteration.
 
 use crate::committed;
 use retrograde::history::sketch;
 use std::fs;
 use std::path::Path;
 
-/// A file: where it stands in its folder, and its bytes.
+/// A file by its path in the folder.
 #[derive(Clone)]
 pub struct File {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Files that were recorded together, and the `--source` values that belong to them.
+/// Files of one recording, with their `--source` values.
 #[derive(Clone)]
 pub struct Folder {
     pub files: Vec<File>,
     pub sources: Vec<String>,
 }
 
-/// Every folder, log and sketch of `histories/`, and every sample of a format by itself.
+/// Every folder, log and sketch of `histories/`, and each format sample as a folder of its own.
 pub fn all() -> Vec<Folder> {
     let mut folders: Vec<Folder> = committed::evidence().iter().map(|path| recorded(path)).collect();
     folders.extend(committed::sketches().iter().map(|path| {
@@ -29,7 +29,7 @@ pub fn all() -> Vec<Folder> {
     }));
     let sample = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().unwrap();
-        // Files of a report are known by where they stand in it.
+        // The files of an etcd report are recognised by their place in it.
         let place = match &*name {
             "etcd-operations.json" => "r/client-1/operations.json",
             "etcd-watches.json" => "r/client-2/watch.json",
@@ -68,7 +68,7 @@ pub fn recorded(path: &Path) -> Folder {
 }
 
 impl Folder {
-    /// Writes the files below a path, which is empty then.
+    /// Writes the files below an empty path.
     pub fn write(&self, to: &Path) {
         let _ = fs::remove_dir_all(to);
         fs::create_dir_all(to).unwrap();

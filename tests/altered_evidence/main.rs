@@ -1,9 +1,9 @@
-//! Evidence altered by the thousand: the report that a check makes of it is one that `verify` never calls wrong, and packed it is
-//! judged as it is unpacked.
+//! Thousands of altered evidence folders. `verify` must never call the report of their check wrong, and a packed
+//! folder must be judged like the unpacked one.
 //!
-//! Which bugs this finds: places that are read differently the second time, proofs by one definition and checks by another, and facts
-//! that do not survive a container. `ALTERED_SEEDS` is a number of folders, or a range such as `40..50`; `ALTERED_OUT` keeps those
-//! that fail.
+//! It finds positions that reread to other text, proofs and verifiers with different definitions, and facts that a
+//! container loses. `ALTERED_SEEDS` is a number of folders, or a range such as `40..50`. `ALTERED_OUT` keeps the
+//! folders that fail.
 #![cfg(feature = "cli")]
 
 mod alteration;
@@ -26,15 +26,16 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Steps that each question takes at most, as of the command.
+/// Search steps for each question, as on the command line.
 const STEPS: u64 = 1_000_000;
 
-/// Failures that are told.
+/// Failures in the message.
 const TOLD: usize = 20;
 
 fn seeds(default: u64) -> Range<u64> {
     let Ok(said) = std::env::var("ALTERED_SEEDS") else { return 0..default };
-    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("ALTERED_SEEDS={said} is no number and no range"));
+    let number =
+        |text: &str| text.parse().unwrap_or_else(|_| panic!("ALTERED_SEEDS={said} is neither a number nor a range"));
     said.split_once("..").map_or_else(|| 0..number(&said), |(from, to)| number(from)..number(to))
 }
 
@@ -47,7 +48,7 @@ fn load(inputs: Vec<InputFile>, options: &ReadOptions) -> Vec<History> {
     load_each(inputs, options, &Domains::default(), &())
 }
 
-/// As `check --json --proofs` writes it.
+/// Writes the report of `check --json --proofs`.
 fn report(histories: &[History]) -> Vec<u8> {
     let check = retrograde::check::Options { proofs: true, ..Default::default() };
     let options = retrograde::Options { check, ..Default::default() };
@@ -58,7 +59,7 @@ fn report(histories: &[History]) -> Vec<u8> {
     out
 }
 
-/// What came of all folders.
+/// Outcomes of all folders.
 #[derive(Default)]
 struct Outcomes {
     counts: BTreeMap<String, u64>,
@@ -66,7 +67,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// Runs a check over each folder, and keeps what it says: words to count, or why it failed.
+    /// Runs a check over each folder and counts the words that it returns, or collects its error.
     fn of(name: &str, default: u64, check: impl Fn(&Folder, &Path) -> Result<Vec<String>, String>) -> Outcomes {
         let all = folder::all();
         let path = std::env::temp_dir().join(format!("retrograde-altered-{name}-{}", std::process::id()));
@@ -103,10 +104,10 @@ impl Outcomes {
     }
 }
 
-/// Checks a folder and verifies the report; what stands how, or what is wrong.
+/// Checks a folder and verifies the report. Returns the verdicts and verification results, or the error.
 fn verified(folder: &Folder, path: &Path) -> Result<Vec<String>, String> {
     let checking = ReadOptions { threads: 1, ..retrograde::read_options() };
-    // Neither the machine nor a limit of memory is the same when a report is verified.
+    // Another machine with another memory limit may verify the report.
     let verifying = ReadOptions { threads: 2, block_bytes: 4096, ..retrograde::read_options() };
     let json = report(&load(inputs(folder, path), &checking));
     let saved: verify::Report = serde_json::from_slice(&json).map_err(|error| format!("no report: {error}"))?;
@@ -156,7 +157,7 @@ fn no_report_of_a_check_is_wrong_to_verify() {
     if outcomes.count("folders") < 1000 {
         return;
     }
-    // Else altered evidence is no longer evidence, and nothing is verified.
+    // Otherwise altered evidence is no evidence any more, and the test verifies nothing.
     for word in ["Confirmed", "Open", "violated", "unknown", "holds"] {
         assert!(outcomes.count(word) > outcomes.count("folders") / 20, "{word}: {:?}", outcomes.counts);
     }
@@ -169,7 +170,7 @@ fn altered_evidence_is_judged_packed_as_it_is_unpacked() {
         let mut files = inputs(folder, path);
         files.iter_mut().for_each(|file| file.identity = Identity::of(file));
         let histories = load(files, &options);
-        // `pack` writes nothing then.
+        // `pack` writes no file then.
         if histories.iter().all(History::is_empty) {
             return Ok(vec!["empty".to_owned()]);
         }

@@ -1,18 +1,18 @@
-//! Which file imports from which: a reader of `use` declarations and written-out paths that resolves `self`, `super` and re-exports.
+//! The imports between files: resolves `use` declarations and full paths with `self`, `super` and re-exports.
 //!
-//! It reads text. Comments, test modules and macros' bodies that build paths are not seen.
+//! It reads text. Comments, test modules and paths in macro bodies are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A module by its path below the crate: `["check", "facts", "catalog"]`. The crate itself is empty.
+/// A module by its path in the crate: `["check", "facts", "catalog"]`. The crate root is empty.
 pub type Module = Vec<String>;
 
-/// The modules of `src` and what each imports.
+/// The modules of `src` with their imports.
 pub struct Imports {
     code: BTreeMap<Module, String>,
-    /// For each module what it re-exports: a name, or `*`, and where that is.
+    /// Re-exports of each module: the name or `*`, and its source.
     exports: BTreeMap<Module, Vec<(String, Module, Vec<String>)>>,
 }
 
@@ -38,12 +38,12 @@ impl Imports {
         imports
     }
 
-    /// The modules that are not only for tests.
+    /// The modules outside of tests.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.code.keys()
     }
 
-    /// What a module takes from others: the module that defines it, and its name. A module itself has no name in it.
+    /// The imported names of a module with their defining modules. A module that is imported itself has no name.
     pub fn names(&self, module: &Module) -> BTreeSet<(Module, Option<String>)> {
         let Some(text) = self.code.get(module) else { return BTreeSet::new() };
         let declared = uses(text).into_iter().flat_map(|used| used.paths);
@@ -54,12 +54,12 @@ impl Imports {
         named.filter(|(target, _)| !target.starts_with(module)).collect()
     }
 
-    /// The modules that a module takes something from, itself and those inside it left out: a module and its children are one.
+    /// The modules from which a module imports. Itself and its children are excluded: they count as one.
     pub fn from(&self, module: &Module) -> BTreeSet<Module> {
         self.names(module).into_iter().map(|(target, _)| target).collect()
     }
 
-    /// The module that a path begins with, and what of the path is left; `None` for paths of other crates.
+    /// The module at the start of a path, and the rest of the path; `None` for paths of other crates.
     fn resolve(&self, module: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
         let supers = path.iter().take_while(|part| *part == "super").count();
         let (mut at, mut rest) = match path.first()?.as_str() {
@@ -84,7 +84,7 @@ impl Imports {
 
     /// Follows re-exports from a module to the one that defines a name.
     fn definition(&self, mut module: Module, mut rest: Vec<String>) -> Module {
-        // Each step goes to another module, so a few suffice.
+        // Each step enters another module, so a few steps suffice.
         for _ in 0..8 {
             let Some(name) = rest.first() else { break };
             let exported = self.exports.get(&module).into_iter().flatten();
@@ -108,7 +108,7 @@ impl Imports {
         })
     }
 
-    /// Groups of two or more modules that each import from each other, directly or not.
+    /// Cycles: groups of modules that import each other, directly or not.
     pub fn circles(&self) -> Vec<Vec<Module>> {
         let next: BTreeMap<&Module, BTreeSet<Module>> =
             self.modules().map(|module| (module, self.from(module))).collect();
@@ -158,7 +158,7 @@ fn read(folder: &Path, module: &mut Module, code: &mut BTreeMap<Module, String>)
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             match module.last().map(String::as_str) {
-                // The program is the user of the library.
+                // `main.rs` uses the library from outside.
                 Some("main") if module.len() == 1 => {}
                 Some("lib") if module.len() == 1 => _ = code.insert(Vec::new(), without_tests(&text)),
                 Some("mod") => _ = code.insert(module[..module.len() - 1].to_vec(), without_tests(&text)),
@@ -169,7 +169,7 @@ fn read(folder: &Path, module: &mut Module, code: &mut BTreeMap<Module, String>)
     }
 }
 
-/// Code without comments and without modules that are only for tests. Their declarations stay.
+/// Code without comments and test modules. The declarations of test modules stay.
 fn without_tests(text: &str) -> String {
     let mut code: String =
         text.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect::<String>();
@@ -186,14 +186,14 @@ fn without_tests(text: &str) -> String {
     code
 }
 
-/// Whether what follows `#[cfg(test)]` is a module with a body.
+/// Whether a module with a body follows `#[cfg(test)]`.
 fn opens_module(text: &str) -> bool {
     let after = text["#[cfg(test)]".len()..].trim_start();
     let after = after.strip_prefix("pub(crate) ").or_else(|| after.strip_prefix("pub ")).unwrap_or(after);
     after.starts_with("mod ") && after.find('{') < after.find(';').or(Some(usize::MAX))
 }
 
-/// The modules that a file declares for tests only.
+/// The modules that a file declares for tests.
 fn test_modules(module: &Module, text: &str) -> Vec<Module> {
     let declared = text.split("#[cfg(test)]").skip(1).filter_map(|after| {
         let (head, _) = after.split_once(';')?;
@@ -218,7 +218,7 @@ fn uses(text: &str) -> Vec<Use> {
     found
 }
 
-/// The paths of a tree of imports: `a::{b, c::d}` is `a::b` and `a::c::d`.
+/// The paths of an import tree: `a::{b, c::d}` gives `a::b` and `a::c::d`.
 fn leaves(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
     let tree = tree.trim();
     let Some(open) = tree.find('{') else {
@@ -250,7 +250,7 @@ fn leaves(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Paths from `crate`, `self` or `super` that stand in code.
+/// Full paths in code that begin with `crate`, `self` or `super`.
 fn written_out(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for root in ["crate::", "self::", "super::"] {
@@ -259,7 +259,7 @@ fn written_out(text: &str) -> Vec<Vec<String>> {
                 continue;
             }
             let path: String = text[at..].chars().take_while(|c| is_word(*c) || *c == ':').collect();
-            // What goes on with a brace or a star is the beginning of a declaration.
+            // A path that ends with `::` is the beginning of a `use` declaration.
             if !path.ends_with(':') {
                 found.push(path.split("::").map(str::to_owned).collect());
             }

@@ -1,4 +1,4 @@
-//! The house rules that a compiler does not check: `docs/architecture.md`.
+//! The architecture rules that the compiler does not check (`docs/architecture.md`).
 
 mod imports;
 
@@ -6,7 +6,7 @@ use imports::{Imports, Module};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The stages in order: each uses only earlier ones.
+/// The stages in order. Each imports only from earlier ones.
 const STAGES: [&str; 13] = [
     "container",
     "ingest",
@@ -23,14 +23,14 @@ const STAGES: [&str; 13] = [
     "cli",
 ];
 
-/// What the independent verifier may use: the facts and where they stand; and, since an order of calls is right or wrong only
-/// by the definition of a data type, that definition.
+/// The stages that the independent verifier imports: facts with their positions, and the definitions of data types.
+/// An order of calls is right or wrong only by such a definition.
 const VERIFY: [&str; 3] = ["history", "ingest", "model"];
 
-/// What it may use of the search besides: the plain data of what is claimed, and about which calls. Nothing that decides.
+/// The search types that the verifier imports: plain data of claims and calls, and no algorithm.
 const VERIFY_CLAIMS: [&str; 7] = ["Call", "Claim", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
-/// What stands at the top of the repository, hidden files aside.
+/// The entries at the top of the repository, without hidden files.
 const TOP: [&str; 15] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -49,13 +49,13 @@ const TOP: [&str; 15] = [
     "tests",
 ];
 
-/// No file is longer.
+/// Most lines of a file.
 const LINES: usize = 800;
 
-/// Files that may import from each other in a circle, each by one of them. The list only becomes shorter.
+/// Files that may be in an import cycle, each by one of its members. The list may only shrink.
 const CIRCLES: [&str; 0] = [];
 
-/// Names that say nothing.
+/// Module names without meaning.
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "helpers", "common", "manager"];
 
 fn root() -> &'static Path {
@@ -87,7 +87,7 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// The stage that a file belongs to; none for `lib.rs` and `main.rs`.
+/// The stage of a file; `None` for `lib.rs` and `main.rs`.
 fn stage(path: &Path) -> Option<String> {
     let inside = path.strip_prefix(root().join("src")).ok()?;
     let first = inside.components().next()?.as_os_str().to_string_lossy().into_owned();
@@ -111,7 +111,8 @@ fn a_stage_uses_only_earlier_stages() {
                     let shown_to_users = used == "verify" && matches!(stage, "assertion" | "cli");
                     place(used).is_some_and(|used| used < own) || shown_to_users
                 }
-                // `crate::judge` and `crate::Options` are the whole library: for its interface and its command line.
+                // `crate::judge` and `crate::Options` stand for the whole library. Only its interface and command
+                // line may use them.
                 (_, None) => matches!(stage, "assertion" | "record" | "cli"),
             };
             if !allowed {
@@ -144,7 +145,7 @@ fn no_files_import_from_each_other_in_a_circle() {
     );
 }
 
-/// Facts that rules share know no rule, and rules of one group know none of another.
+/// Shared facts import no rule, and groups of rules do not import each other.
 #[test]
 fn groups_of_rules_know_only_what_is_below_them() {
     let imports = Imports::of(&root().join("src"));
@@ -186,7 +187,7 @@ fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
     assert!(seen > 0);
 }
 
-/// What SECURITY.md promises: evidence can neither reach a network nor start a program. Tests may start one.
+/// SECURITY.md promises that evidence can neither reach a network nor start a program. Tests may start one.
 #[test]
 fn the_program_opens_no_connection_and_starts_no_process() {
     for path in sources().into_iter().filter(|path| !shown(path).contains("/tests/")) {
@@ -202,13 +203,13 @@ fn the_program_opens_no_connection_and_starts_no_process() {
     }
 }
 
-/// The scheduled workflow runs what is here: every format that has a parser has a fuzz target.
+/// The scheduled workflow fuzzes every format with a parser, so each needs a fuzz target.
 #[test]
 fn every_format_is_fuzzed() {
     let target = |name: &str| root().join(format!("tests/fuzz/fuzz_targets/{}.rs", name.replace('-', "_")));
     let formats = retrograde::ingest::Format::ALL.map(|format| format.name());
     for name in formats.into_iter().chain(["archive", "container", "report", "rules_file"]) {
-        // Its text is recognised and not read.
+        // The legacy text is recognised and not read.
         assert!(name == "audit-legacy" || target(name).is_file(), "{} is missing", target(name).display());
     }
     let workflow = fs::read_to_string(root().join(".github/workflows/fuzz.yml")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What each scenario must come to, by the evidence that is shown.
+//! The expected result of each scenario, by the evidence in view.
 
 /// The verdict of a scenario, and its violations and suspects as `KIND RULE by WHOM: CLIENT`.
 #[derive(Debug)]
@@ -32,14 +32,14 @@ const WROTE_TO_THE_SUCCESSOR: &[&str] = &[
 
 const TOOK_THE_PREDECESSORS: &[&str] = &["violation name-reuse by client: system:serviceaccount:kube-system:azure-cns"];
 
-/// No capture says which reads and writes belong to one run of the reconciler: so far that is a suspect.
+/// No capture names the reads and writes of one reconciler run, so this is a suspect.
 const FREED_TOO_EARLY: &[&str] = &[
     "suspect intermediate-state by client: system:serviceaccount:kube-system:ip-reconciler",
     "violation double-allocation by client: system:serviceaccount:kube-system:multus",
 ];
 
-/// The servers' logs hold no watch of these resources. What a policy may leave out proves nothing about what the reconciler knew,
-/// so `intermediate-state` counts as undecided there.
+/// The servers' logs have no watch of these resources. A policy may omit watches, so the reconciler's knowledge is
+/// open and `intermediate-state` is undecided.
 const FREED_TOO_EARLY_BY_LOGS: &[&str] =
     &["violation double-allocation by client: system:serviceaccount:kube-system:multus"];
 
@@ -49,7 +49,7 @@ const RESUMED_BACKWARDS: &[&str] = &[
     "violation stale-premise by nobody: system:serviceaccount:kube-system:endpoint-controller",
 ];
 
-/// All that is expected.
+/// All expected results.
 pub const EXPECTED: &[Expected] = &[
     violated("kubelet-restart/buggy", "all", WROTE_TO_THE_SUCCESSOR),
     violated("kubelet-restart/buggy", "captures", WROTE_TO_THE_SUCCESSOR),
@@ -82,7 +82,7 @@ pub const EXPECTED: &[Expected] = &[
     holds("kubelet-restart/lucky", "logs"),
     violated("node-name-reuse/buggy-fresh", "all", TOOK_THE_PREDECESSORS),
     violated("node-name-reuse/buggy-fresh", "captures", TOOK_THE_PREDECESSORS),
-    // The logs alone leave open whether the agent watched: a policy may leave watches out.
+    // With the logs alone the agent may have watched: a policy may omit watches.
     holds("node-name-reuse/buggy-fresh", "logs"),
     violated("node-name-reuse/buggy-stale", "all", TOOK_THE_PREDECESSORS),
     violated("node-name-reuse/buggy-stale", "captures", TOOK_THE_PREDECESSORS),

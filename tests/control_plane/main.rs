@@ -1,9 +1,9 @@
-//! Incidents, and what looks like one, on a real control plane: two real API servers on a real etcd, with clients of kube-rs that
-//! `KubeLayer` records. Each scenario must have the verdict and the findings of `expected.rs`, and no other violation or suspect.
+//! Incidents and traps on a real control plane: two API servers on an etcd, with clients of kube-rs that `KubeLayer`
+//! records. Each scenario must have the verdict and the findings of `expected.rs`, and no other violation or suspect.
 //!
-//! The servers and clients are a program of their own (`tests/cluster`). The folder `KUBEBUILDER_ASSETS` holds `etcd` and
-//! `kube-apiserver`, as for envtest. Without them these tests are ignored; where `CI` is set they fail. docs/compatibility.md tells how
-//! to get the binaries.
+//! The servers and clients are a separate program (`tests/cluster`). The folder `KUBEBUILDER_ASSETS` holds `etcd` and
+//! `kube-apiserver`, as for envtest. Without them these tests are ignored; if `CI` is set they fail.
+//! docs/compatibility.md explains how to get the binaries.
 
 mod expected;
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The evidence of a scenario that a view shows.
+/// Parts of a scenario's evidence.
 const VIEWS: [&str; 3] = ["all", "logs", "captures"];
 
 const VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -43,7 +43,7 @@ fn main() {
     if let Some(Ok(folder)) = RECORDED.get()
         && !conclusion.has_failed()
     {
-        // Evidence of a failure is kept; of a success nobody needs it.
+        // Only the evidence of failures is kept.
         let _ = std::fs::remove_dir_all(folder);
     }
     conclusion.exit();
@@ -60,7 +60,7 @@ fn binaries() -> Result<PathBuf, String> {
 
 static RECORDED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 
-/// Plays all scenarios once.
+/// Runs all scenarios once.
 fn recorded(binaries: &Path) -> Result<PathBuf, String> {
     let folder = std::env::temp_dir().join(format!("retrograde-control-plane-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -71,7 +71,7 @@ fn recorded(binaries: &Path) -> Result<PathBuf, String> {
         .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster"))
         .arg("--")
         .args([binaries, &folder])
-        // The program ends when its input does: also when this process is killed.
+        // The program ends with its input, so also if this process is killed.
         .stdin(Stdio::piped())
         .spawn()
         .map_err(|error| error.to_string())?;

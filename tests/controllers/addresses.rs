@@ -1,4 +1,5 @@
-//! Who gives out addresses: a plugin that gives them to pods in three writes, the reconciler that frees leftovers, Services.
+//! Controllers that assign addresses: a plugin that takes three writes for a pod, a reconciler that frees leftovers,
+//! Services.
 
 use crate::api::fields;
 use crate::world::{Bug, Controller, World};
@@ -6,11 +7,11 @@ use std::collections::BTreeMap;
 
 const POOL: &str = "ippools/kube-system/pool";
 
-/// Gives an address to one pod at a time: the pool, the reservation, the pod.
+/// Assigns an address to one pod at a time, in three writes: the pool, the reservation, the pod.
 pub struct Plugin {
-    /// The entries of the pool: address to pod.
+    /// Entries of the pool: address to pod.
     entries: BTreeMap<u64, String>,
-    /// What is under way: the pod, the address, how many writes are done.
+    /// The assignment in progress: the pod, the address, the number of writes done.
     under_way: Option<(String, u64, u8)>,
 }
 
@@ -63,7 +64,7 @@ impl Controller for Plugin {
                 Some((pod, address, 1))
             }
             1 if world.api.live.contains_key(&reservation(address)) => {
-                // Somebody has it after all: another attempt.
+                // The address is taken after all: another attempt.
                 Some((pod, 0, 0))
             }
             1 => {
@@ -88,11 +89,11 @@ impl Controller for Plugin {
     }
 }
 
-/// Frees addresses whose pods are gone. It reads the pool first: whoever has an address in it existed by then.
+/// Frees addresses whose pods are gone. It reads the pool first, so each pod in it existed by then.
 #[derive(Default)]
 pub struct Reconciler {
     runs: u64,
-    /// The run under way: the version of the pool, and who had what in it.
+    /// The run in progress: the version of the pool, and its entries.
     seen: Option<(u64, BTreeMap<u64, String>)>,
 }
 
@@ -142,7 +143,7 @@ impl Reconciler {
     }
 }
 
-/// Services come and go, each with an address of its own.
+/// Services are created and deleted, each with an address of its own.
 pub struct Services;
 
 impl Controller for Services {

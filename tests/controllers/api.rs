@@ -1,4 +1,4 @@
-//! A simulated API: objects with uids and versions, and a record of every request as a sketch.
+//! A simulated API: objects with uids and versions. It records every request as a sketch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub struct Object {
     pub uid: String,
     pub revision: u64,
-    /// As a sketch writes them: `node`, `phase`, `owner`, `.path`.
+    /// Fields as in a sketch: `node`, `phase`, `owner`, `.path`.
     pub fields: BTreeMap<String, String>,
 }
 
@@ -27,7 +27,7 @@ pub struct Api {
     uids: u64,
     pub live: BTreeMap<String, Object>,
     pub text: String,
-    /// What an etcd witness shows.
+    /// Lines of the etcd witness.
     witness: String,
 }
 
@@ -40,7 +40,7 @@ impl Api {
         Api { revision: 10, uids: 0, live: BTreeMap::new(), text, witness: "etcd ".to_owned() }
     }
 
-    /// The sketch of all that was asked, with a witness or without.
+    /// The sketch of all requests, with or without the witness.
     pub fn sketch(mut self, witness: bool) -> String {
         if witness {
             self.text += &self.witness;
@@ -75,7 +75,7 @@ impl Api {
         object
     }
 
-    /// A write with the condition that the object is still at a version; whether it was.
+    /// A write on the condition that the object has a version. Returns whether it had.
     pub fn update(
         &mut self,
         client: &str,
@@ -92,7 +92,7 @@ impl Api {
         true
     }
 
-    /// A write by name alone.
+    /// An unconditional write by name.
     pub fn patch(&mut self, client: &str, key: &str, change: impl FnOnce(&mut Object), decision: &str) {
         let Some(object) = self.live.get(key).cloned() else {
             return self.line(client, &format!("PATCH {key}{decision} => !404"));
@@ -100,7 +100,7 @@ impl Api {
         self.put(client, key, object, &format!("PATCH {key}{decision}"), change);
     }
 
-    /// A status that names the uid it is about, to a server that compares uids or to one that does not.
+    /// A status that names its uid. `compares`: the server checks that uid.
     pub fn status(&mut self, client: &str, key: &str, uid: &str, compares: bool) {
         let request = format!("PATCH status {key}:{uid}");
         match self.live.get(key).cloned() {
@@ -137,7 +137,7 @@ impl Api {
         object
     }
 
-    /// Everything of a resource, the most recent state.
+    /// All objects of a resource in the most recent state.
     pub fn list(&mut self, client: &str, resource: &str, decision: &str) -> BTreeMap<String, Object> {
         let prefix = format!("{resource}/");
         let inside = self.live.iter().filter(|(key, _)| key.starts_with(&prefix));

@@ -1,4 +1,4 @@
-//! Who makes, binds, owns and removes objects, and who leads.
+//! Controllers that create, bind, own and delete objects, and leader election.
 
 use crate::api::{Object, fields};
 use crate::world::{Bug, Controller, World};
@@ -36,7 +36,7 @@ impl Controller for ReplicaSets {
     }
 }
 
-/// Nodes come and go under three names, and pods are bound to those that are there.
+/// Creates and deletes nodes under three names, and binds pods to existing ones.
 #[derive(Default)]
 pub struct Scheduler {
     known: Vec<String>,
@@ -71,12 +71,12 @@ impl Controller for Scheduler {
     }
 }
 
-/// Owners and what they own; the garbage collector asks the server for the owner before it removes anything.
+/// Owners and their dependents. The garbage collector reads the owner from the server before it deletes a dependent.
 #[derive(Default)]
 pub struct Collector {
-    /// Parts with their owners: key, name and uid.
+    /// Dependents with their owners: key, name and uid.
     parts: Vec<(String, String, String)>,
-    /// Owners that are gone.
+    /// Deleted owners.
     gone: Vec<(String, String)>,
 }
 
@@ -119,7 +119,7 @@ impl Controller for Collector {
     }
 }
 
-/// Claims are bound to volumes, each to one of its own.
+/// Binds each claim to a volume of its own.
 pub struct Claims;
 
 impl Controller for Claims {
@@ -148,10 +148,10 @@ impl Controller for Claims {
 
 const LOCK: &str = "leases/kube-system/operator";
 
-/// Two replicas of which one gives ranges to nodes.
+/// Two replicas, of which the leader assigns ranges to nodes.
 pub struct Leaders {
     leader: usize,
-    /// Whether the leader has given a range, so that it is known to be its business.
+    /// Whether the leader has assigned a range, so that ranges are known to be its task.
     acted: bool,
 }
 
@@ -202,7 +202,7 @@ impl Controller for Leaders {
     }
 }
 
-/// A kubelet runs a pod whose name comes back, removes it, and reports on what it runs.
+/// A kubelet runs a pod whose name is reused, deletes it, and writes the status of the pod that it runs.
 #[derive(Default)]
 pub struct Kubelet {
     runs: Option<String>,
@@ -229,7 +229,7 @@ impl Controller for Kubelet {
                 self.removed = Some(uid);
             }
             (Some(uid), _) => world.api.status("kubelet", POD, &uid, true),
-            // Somebody else may remove what nobody runs yet; what the kubelet knew is refused then.
+            // Another client may delete a pod that no kubelet runs yet; the kubelet's later request is refused.
             (None, 0) => world.api.delete("user", POD, ""),
             (None, _) => {
                 if let Some(uid) = self.removed.clone().filter(|_| world.dice.one_in(3)) {

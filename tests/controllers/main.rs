@@ -1,8 +1,8 @@
-//! Random controllers over a simulated API: honest ones are never accused, and one bug is found under its rule.
+//! Random controllers over a simulated API. Correct ones get no finding, and one bug is found under its rule.
 //!
-//! Which errors this finds: false alarms of the rules about references, allocations, operation groups and leaders in histories that
-//! nobody drew by hand, and bugs that these rules miss among much else. What a run did is recorded as a sketch, so a seed that
-//! fails can be read, and goes to `histories/` once it is understood.
+//! It finds false alarms of the rules on references, allocations, operation groups and leaders in histories that were
+//! not drawn by hand, and bugs that these rules miss among other requests. Each run is recorded as a sketch, so a
+//! failing seed can be read, and becomes a history in `histories/`.
 
 mod addresses;
 mod api;

@@ -1,11 +1,11 @@
-//! Controllers over one API, stepped in random order; each can be given its one bug.
+//! Controllers over one API, run in random order. Each can be given one bug.
 
 use crate::addresses::{Plugin, Reconciler, Services};
 use crate::api::{Api, fields};
 use crate::dice::Dice;
 use crate::lives::{Claims, Collector, Kubelet, Leaders, ReplicaSets, Scheduler};
 
-/// What a controller can do wrong, once.
+/// A bug of a controller, which occurs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// The reconciler frees an address whose pod does not show it yet.
@@ -22,7 +22,7 @@ pub enum Bug {
     CollectsTooEarly,
     /// One child more than its owner wants.
     MakesTooMany,
-    /// A former leader writes on.
+    /// A former leader continues to write.
     LeadsOn,
     /// A kubelet reports on a pod that it has removed.
     SpeaksForTheDead,
@@ -41,7 +41,7 @@ impl Bug {
         Bug::SpeaksForTheDead,
     ];
 
-    /// Rules of which one must tell it, and rules that may tell what it leads to.
+    /// Rules of which one must report the bug, and rules that may report its consequences.
     pub fn rules(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Bug::FreesInBetween => (&["intermediate-state"], &["double-allocation"]),
@@ -57,7 +57,7 @@ impl Bug {
     }
 }
 
-/// Who acts, and as which user.
+/// The controllers and their users.
 const CLIENTS: [(&str, &str); 13] = [
     ("user", "alice"),
     ("sts", "system:serviceaccount:kube-system:statefulset-controller"),
@@ -82,21 +82,21 @@ pub struct World {
     pub dice: Dice,
     bug: Option<Bug>,
     late: bool,
-    /// Whether the bug has struck.
+    /// Whether the bug has occurred.
     pub struck: bool,
     numbers: u64,
 }
 
 pub trait Controller {
     fn step(&mut self, world: &mut World);
-    /// Whether something is under way that has to be brought to an end.
+    /// Whether a task is in progress that must be completed.
     fn is_busy(&self) -> bool {
         false
     }
 }
 
 impl World {
-    /// Whether this is the moment of a bug.
+    /// Whether the bug occurs now.
     pub fn strikes(&mut self, bug: Bug) -> bool {
         let strikes = self.bug == Some(bug) && self.late && !self.struck;
         self.struck |= strikes;
@@ -114,13 +114,13 @@ impl World {
         (!from.is_empty()).then(|| from[self.dice.roll(from.len() as u64) as usize].clone())
     }
 
-    /// Keys that are alive and begin so.
+    /// Live keys with this prefix.
     pub fn alive(&self, prefix: &str) -> Vec<String> {
         self.api.live.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 }
 
-/// Runs all controllers; the sketch of what was recorded, and whether the bug struck.
+/// Runs all controllers. Returns the sketch, and whether the bug occurred.
 pub fn run(seed: u64, bug: Option<Bug>, steps: u64) -> (String, bool) {
     let mut world =
         World { api: Api::new(&CLIENTS), dice: Dice::new(seed), bug, late: false, struck: false, numbers: 0 };
@@ -147,11 +147,11 @@ pub fn run(seed: u64, bug: Option<Bug>, steps: u64) -> (String, bool) {
     while plugin.is_busy() {
         plugin.step(&mut world);
     }
-    // Built-in resources may have an etcd each: only what comes later in a resource bounds what came before in it.
+    // Built-in resources may have an etcd each, so only later requests of the same resource bound earlier ones.
     for kind in ["pods/default", "services/default", "nodes", "configmaps/default", "replicasets/default"] {
         world.api.create("user", &format!("{kind}/last"), fields([]), "");
     }
-    // What nobody looks at nobody can judge.
+    // A state that no client reads cannot be judged.
     for resource in RESOURCES {
         world.api.list("auditor", resource, "");
     }

@@ -1,8 +1,7 @@
-//! Reports as people keep them: a directory, an archive of it, many under one root, or some files of one. The program says the same
-//! of each.
+//! Reports in every layout that users keep: a directory, an archive of it, many under one root, or some files of one.
+//! The verdicts must be the same.
 //!
-//! Which bugs this finds: files of an archive that are taken for those of another report, or are not found, and verdicts that depend
-//! on how a report was kept.
+//! It finds archive members that are assigned to another report or lost, and verdicts that depend on the layout.
 
 use super::Report;
 use super::injection::starved;
@@ -14,7 +13,7 @@ use std::process::Command;
 /// Files by name.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// A folder of its own for each test.
+/// A folder for one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -44,7 +43,7 @@ impl Drop for Folder {
     }
 }
 
-/// An archive (POSIX.1-1988, ustar) with its folders.
+/// A tar archive (POSIX.1-1988, ustar) with its folders.
 fn tar(files: &Files) -> Vec<u8> {
     let mut archive = Vec::new();
     let mut folders: Vec<&str> = Vec::new();
@@ -86,7 +85,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().expect("a vector takes everything")
 }
 
-/// The ways of keeping an archive.
+/// An archive in each compression.
 fn packed(files: &Files) -> Vec<(&'static str, Vec<u8>)> {
     let archive = tar(files);
     #[cfg(feature = "compress")]
@@ -96,8 +95,8 @@ fn packed(files: &Files) -> Vec<(&'static str, Vec<u8>)> {
     [("tar", archive)].into_iter().chain(more).collect()
 }
 
-/// What the program says of a path: the exit code, and of each history its name, verdict, findings and problems, without where it was
-/// kept.
+/// The result for a path: the exit code, and the name, verdict, findings and problems of each history, without the
+/// path.
 fn said(path: &Path, kept: &Path) -> (Option<i32>, Vec<(String, Value)>) {
     let output = Command::new(env!("CARGO_BIN_EXE_retrograde")).args(["check", "--json"]).arg(path).output();
     let output = output.expect("the program runs");
@@ -118,7 +117,7 @@ fn renamed(files: Vec<(String, String)>, name: &str) -> Files {
     files.into_iter().map(|(path, text)| (rename(path), text.into_bytes())).collect()
 }
 
-/// A report in which a watch lost an event, with a member's log, of which nothing fits.
+/// A report with a starved watch and an unrelated member's log.
 fn broken(name: &str) -> Files {
     let report = (0..).find_map(starved).expect("some seed has a place for it");
     let mut files = renamed(report.files(), name);
@@ -135,7 +134,7 @@ fn healthy(name: &str, seed: u64) -> Files {
 fn nothing_of_a_report_is_written() {
     let folder = Folder::new("kept");
     let mut files = broken("bad");
-    // A log that ends within a record.
+    // A log that ends inside a record.
     let log = files.last_mut().expect("a log");
     log.1.truncate(log.1.len() / 2);
     folder.write(&files);
@@ -182,7 +181,7 @@ fn many_reports_under_one_root_are_judged_one_by_one() {
     let expected: Vec<_> = ["runs/1", "runs/3", "runs/TestRobustness/2"].into_iter().flat_map(alone).collect();
     assert_eq!(expected.len(), 3);
     assert_eq!(said(&folder.place("runs"), &folder.0), (Some(1), expected.clone()));
-    // All of them in one archive, and each in one of its own.
+    // All reports in one archive, and each in an archive of its own.
     let apart = Folder::new("apart");
     for (kind, archive) in packed(&reports.concat()) {
         let place = folder.place(&format!("all.{kind}"));
@@ -210,7 +209,7 @@ fn some_files_of_a_report_are_judged_as_what_is_there() {
         let (of_folder, in_folder) = said(folder.place(name).parent().expect("a folder"), &folder.0);
         assert_ne!(of_folder, Some(1), "{name}: {in_folder:?}");
     }
-    // Without the first client: as an archive of the same.
+    // Without the first client: equal to an archive without it.
     let rest: Files = files.iter().filter(|(name, _)| !name.contains("client-1/")).cloned().collect();
     let rest: Files = rest.into_iter().map(|(name, bytes)| (name.replace("whole", "rest"), bytes)).collect();
     folder.write(&rest);

@@ -1,4 +1,4 @@
-//! What is said to hold has an order that an independent replay accepts, and no other order passes for one.
+//! A verdict "holds" has an order that the independent verifier accepts, and no altered order is accepted.
 
 use crate::chance::Chance;
 use retrograde::check::{Judgement, Proof};
@@ -11,7 +11,7 @@ use retrograde::verify::etcd::{EtcdFlaw, Explained, Step, replay};
 use retrograde::verify::{self as verifier, ProofCheck};
 use std::collections::BTreeMap;
 
-/// The report of a judgement is confirmed, as far as it goes.
+/// The report of a judgement must be confirmed as far as `verify` can decide.
 pub fn verify(history: &History, judgement: &Judgement, files: &[InputFile], options: &ReadOptions) {
     let report = retrograde::report::Report { histories: vec![Part::of(history, judgement)] };
     let mut text = Vec::new();
@@ -28,7 +28,7 @@ pub fn verify(history: &History, judgement: &Judgement, files: &[InputFile], opt
     assert!(judgement.verdict.word() != "holds" || !checks[0].proofs.is_empty(), "it holds without an order");
 }
 
-/// An order as a report has it.
+/// An order in the form of a report.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     steps: Vec<Step>,
@@ -36,7 +36,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// That of a judgement.
+    /// The order of a judgement.
     pub fn of(judgement: &Judgement) -> Option<Certificate> {
         let step = |filler: &Writer| match filler {
             Writer::Operation(at) => Step::Operation(*at),
@@ -51,14 +51,14 @@ impl Certificate {
         })
     }
 
-    /// Replays it.
+    /// Verifies the order.
     pub fn replay(&self, recording: &Recording) -> Result<Explained, EtcdFlaw> {
         let removed = self.removed.iter();
         let removed = removed.map(|(revision, of)| (*revision, of.iter().map(String::as_str).collect())).collect();
         replay(recording, &self.steps, &removed)
     }
 
-    /// One that is none, for a reason that lies in the change: `None` where there is nothing to change.
+    /// An altered order that must be wrong, with the name of the alteration; `None` if there is nothing to alter.
     pub fn spoilt(&self, recording: &Recording, dice: &mut Chance) -> Option<(Certificate, &'static str)> {
         let mut other = self.clone();
         let length = self.steps.len() as u64;
@@ -70,20 +70,20 @@ impl Certificate {
             Step::Operation(of) => Some(&recording.operations[of as usize]),
             Step::Expiry(_) => None,
         };
-        // What was answered, or made a revision, is needed; a compaction that nobody was told of may not be.
+        // A step with an answer or a revision is needed; a compaction without an answer may not be.
         let needed = |at: usize| operation(at).is_none_or(|o| o.outcome == Outcome::Answered);
         let what = match dice.below(3) {
             0 if needed(at) => {
                 other.steps.remove(at);
                 "left out"
             }
-            // A lease that nobody saw granted may end twice.
+            // A lease without a recorded grant may end twice.
             1 if operation(at).is_some() => {
                 other.steps.insert(dice.below(length + 1) as usize, self.steps[at]);
                 "twice"
             }
             _ => {
-                // What is answered at another revision cannot change places.
+                // Answers of different revisions cannot change places.
                 let to = dice.below(length) as usize;
                 let revision = |at: usize| operation(at).map_or(0, |o| o.revision);
                 if revision(at) == 0 || revision(to) == 0 || revision(at) == revision(to) {

@@ -1,10 +1,10 @@
-//! A simulated etcd and its clients: what they would have recorded.
+//! A simulated etcd with clients, and the recording of its traffic.
 
 use crate::chance::Chance;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A key that is there.
+/// A live key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     pub value: String,
@@ -15,7 +15,7 @@ pub struct Live {
 
 pub type State = BTreeMap<String, Live>;
 
-/// One key changed at one revision; `None`: removed.
+/// A key changed at a revision; `None`: deleted.
 pub type Change = (String, Option<String>);
 
 /// A committed revision.
@@ -25,16 +25,16 @@ pub struct Commit {
     pub changes: Vec<Change>,
 }
 
-/// A store with its whole past.
+/// A store with its history.
 #[derive(Clone)]
 pub struct Etcd {
-    /// States by revision, from revision 1 on.
+    /// States by revision, from revision 1.
     pub states: Vec<State>,
-    /// Commits, from revision 2 on.
+    /// Commits, from revision 2.
     pub commits: Vec<Commit>,
     pub leases: BTreeSet<i64>,
     pub compacted: i64,
-    /// When what was compacted through.
+    /// Compactions: time and revision.
     pub compactions: Vec<(i64, i64)>,
 }
 
@@ -57,7 +57,7 @@ impl Etcd {
         &self.states[revision as usize - 1]
     }
 
-    /// Forgets everything above a revision.
+    /// Drops all revisions above one.
     pub fn go_back(&mut self, revision: i64) {
         self.states.truncate(revision as usize);
         self.commits.truncate(revision as usize - 1);
@@ -68,7 +68,7 @@ impl Etcd {
         &self.states[self.states.len() - 1]
     }
 
-    /// Ends a lease that nobody kept alive.
+    /// Ends an expired lease.
     pub fn expire(&mut self, at: i64, lease: i64) {
         if self.leases.remove(&lease) {
             self.detach(at, lease);
@@ -102,10 +102,10 @@ impl Etcd {
     }
 }
 
-/// What a client asks.
+/// A request.
 #[derive(Clone, Debug)]
 pub enum Ask {
-    /// Conditions on revisions; puts and deletes; whether the keys are read otherwise.
+    /// Conditions on revisions; puts and deletes; whether the other branch reads the keys.
     Txn {
         conditions: Vec<(String, i64)>,
         puts: Vec<(String, String, i64)>,
@@ -123,7 +123,7 @@ pub enum Ask {
     Compact(i64),
 }
 
-/// An operation as it was recorded.
+/// A recorded operation.
 pub struct Recorded {
     pub client: usize,
     pub call: i64,
@@ -147,7 +147,7 @@ fn range<'s>(state: &'s State, key: &str, end: &str) -> Vec<(&'s String, &'s Liv
 }
 
 impl Etcd {
-    /// Does what is asked, and answers.
+    /// Applies a request and returns the answer.
     pub fn apply(&mut self, at: i64, ask: &Ask) -> Value {
         match ask {
             Ask::Txn { conditions, puts, deletes, reads } => {
@@ -224,7 +224,7 @@ impl Etcd {
 }
 
 impl Ask {
-    /// As it was recorded.
+    /// The request as a report has it.
     pub fn input(&self) -> Value {
         match self {
             Ask::Txn { conditions, puts, deletes, reads } => {
@@ -294,20 +294,20 @@ fn ask(etcd: &Etcd, n: usize, dice: &mut Chance) -> Ask {
     }
 }
 
-/// A request when it is done.
+/// A request at the time of its effect.
 pub struct Turn<'a> {
-    /// How many were done before.
+    /// Number of requests applied before.
     pub n: usize,
     pub client: usize,
     pub at: i64,
     pub ask: &'a Ask,
-    /// Whether its client is answered.
+    /// Whether the client gets an answer.
     pub answered: bool,
 }
 
-/// Who does what clients ask.
+/// A server that applies requests.
 pub trait Server {
-    /// What clients know of it.
+    /// The store that clients observe.
     fn store(&self) -> &Etcd;
 
     fn serve(&mut self, turn: &Turn<'_>) -> Value;
@@ -323,22 +323,22 @@ impl Server for Etcd {
     }
 }
 
-/// How much is asked.
+/// The amount of traffic.
 pub struct Load {
     pub clients: usize,
     pub requests: usize,
-    /// From when to when nothing is done: who waits is not answered in time.
+    /// Interval of a stall. Requests in it time out.
     pub stall: Option<(i64, i64)>,
 }
 
-/// Clients that ask at the same time; some are never answered.
+/// Concurrent clients; some requests get no answer.
 pub fn run(clients: usize, requests: usize, dice: &mut Chance) -> (Etcd, Vec<Recorded>) {
     let mut etcd = Etcd::new();
     let recorded = serve(&mut etcd, &Load { clients, requests, stall: None }, dice);
     (etcd, recorded)
 }
 
-/// The same, of any server.
+/// As [`run`], for any server.
 pub fn serve(server: &mut impl Server, load: &Load, dice: &mut Chance) -> Vec<Recorded> {
     let mut slots = Vec::new();
     for client in 0..load.clients {
@@ -352,7 +352,7 @@ pub fn serve(server: &mut impl Server, load: &Load, dice: &mut Chance) -> Vec<Re
                 fate = u64::from(fate.is_multiple_of(4));
             }
             let ret = if fate < 2 { call + 60 } else { done + dice.below(15) as i64 };
-            // 0: applied at some time, not answered; 1: lost.
+            // Fate 0: applied without an answer; 1: lost.
             slots.push((done, client, call, ret, fate));
             now = ret;
         }
@@ -373,18 +373,18 @@ pub fn serve(server: &mut impl Server, load: &Load, dice: &mut Chance) -> Vec<Re
     recorded
 }
 
-/// One delivery: its time, the store's revision, its events.
+/// One response: its time, the store's revision, its events.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     pub time: i64,
     pub revision: i64,
     pub progress: bool,
     pub events: Vec<Value>,
-    /// Why the watch ends.
+    /// Reason for the end of the watch.
     pub error: &'static str,
 }
 
-/// A watch over keys with a prefix from a revision on, with everything through the end.
+/// A watch on a prefix from a revision to the end.
 pub fn watch(etcd: &Etcd, prefix: &str, from: i64, dice: &mut Chance) -> Vec<Response> {
     let mut responses: Vec<Response> = Vec::new();
     let mut events = Vec::new();
@@ -416,7 +416,7 @@ pub fn watch(etcd: &Etcd, prefix: &str, from: i64, dice: &mut Chance) -> Vec<Res
                 let compacted = etcd.compactions.iter().filter(|(at, _)| *at < now).map(|(_, through)| *through);
                 let compacted = Some(compacted.max().unwrap_or(0));
                 for event in events.iter_mut().filter(|event| event["Revision"].as_i64() <= compacted) {
-                    // What the value was can be read no more.
+                    // The previous value is compacted away.
                     if dice.below(3) == 0 {
                         event.as_object_mut().map(|fields| fields.remove("PrevValue"));
                     }
@@ -430,7 +430,7 @@ pub fn watch(etcd: &Etcd, prefix: &str, from: i64, dice: &mut Chance) -> Vec<Res
     responses
 }
 
-/// A watch as it was recorded.
+/// The watch as a report has it.
 pub fn recorded(prefix: &str, from: i64, responses: &[Response]) -> Value {
     let response = |response: &Response| match response.progress {
         _ if !response.error.is_empty() => {

@@ -1,13 +1,13 @@
-//! Damaged reports: the damage is told, the rest is judged, and what it may hide is not said to hold.
+//! Damaged reports: the damage is a problem, the rest is judged, and rules that it may concern do not hold.
 //!
-//! Which bugs this finds: verdicts that rest on what is missing, and readers that stop at the first thing they cannot use.
+//! It finds verdicts that rest on missing evidence, and readers that stop at the first damaged value.
 
 use super::{Chance, Report, shown};
 use retrograde::check::Judgement;
 use retrograde::history::{Domains, load_each};
 use retrograde::ingest::{FileId, InputFile};
 
-/// Judges files, where anything can be read. Returns how many problems there are besides.
+/// Judges files; `None` if nothing can be read. Also returns the number of problems.
 fn judge(files: &[(String, Vec<u8>)]) -> Option<(usize, Judgement)> {
     let in_memory =
         |(id, (name, bytes)): (u32, &(String, Vec<u8>))| InputFile::in_memory(FileId(id), name, bytes.clone());
@@ -93,7 +93,7 @@ fn a_client_that_stands_there_twice_counts_once_and_is_told() {
 
 #[test]
 fn numbers_and_times_that_cannot_be_are_told_and_the_rest_is_judged() {
-    // What is asked stands before what is answered.
+    // The request precedes the answer in the line.
     let spoil = |text: &str, field: &str, number: &str, answered: bool| -> Option<String> {
         let line = text.find('\n').unwrap_or(text.len());
         let at = if answered { text[..line].rfind(field) } else { text[..line].find(field) };
@@ -116,7 +116,7 @@ fn numbers_and_times_that_cannot_be_are_told_and_the_rest_is_judged() {
             let Some(spoilt) = spoil(&text, field, number, seed % 2 == 1) else { continue };
             files[0].1 = spoilt.into_bytes();
             let (_, judgement) = judge(&files).expect("a report");
-            // A request may ask for any revision; what was answered may not be said at any.
+            // A request may name any revision; a changed answer must not.
             assert_ne!(judgement.verdict.word(), "violated", "seed {seed}, {field} {number}: {:?}", judgement.findings);
         }
     }
@@ -130,7 +130,7 @@ fn the_log_of_another_cluster_convicts_nobody_and_logs_without_clients_never_hol
     };
     let (_, alone) = judge(&[log()]).expect("a report");
     assert_eq!(alone.verdict.word(), "unknown", "{}", shown(&alone));
-    // Where clients were shown nothing, whatever was logged may be of theirs.
+    // If clients observed nothing, any logged change may be theirs.
     for seed in (0..24).filter(|seed| Report::draw(*seed, true).etcd.revision() > 1) {
         let mut files = healthy(seed);
         files.push(log());

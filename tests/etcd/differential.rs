@@ -1,4 +1,4 @@
-//! Small histories, decided, and every way in which they can have happened tried: the two never contradict.
+//! Small histories, decided by the checker and by enumeration of all executions. The two must not contradict.
 
 use crate::certificate::Certificate;
 use crate::chance::Chance;
@@ -10,13 +10,13 @@ use retrograde::history::History;
 use retrograde::history::etcd::Recording;
 use std::collections::BTreeMap;
 
-/// Histories in the test command; `RETROGRADE_ETCD_SMALL` asks for another number.
+/// Histories of the test command; `RETROGRADE_ETCD_SMALL` sets another number.
 const HISTORIES: u64 = 200_000;
 
 /// Histories of one task.
 const BLOCK: u64 = 500;
 
-/// The rules about reports of etcd.
+/// The rules on etcd reports.
 const RULES: [&str; 17] = [
     "false-compaction",
     "false-progress",
@@ -37,10 +37,10 @@ const RULES: [&str; 17] = [
     "watch-type",
 ];
 
-/// Contradictions that a failure shows.
+/// Contradictions in a failure message.
 const SHOWN: usize = 12;
 
-/// The order of what holds is accepted, and one that is spoilt is not.
+/// The order of a history that holds is accepted, and an altered one is not.
 fn certified(recording: &Recording, judgement: &Judgement, seed: u64) -> Result<(), String> {
     let certificate = Certificate::of(judgement).ok_or("it holds without an order")?;
     certificate.replay(recording).map_err(|flaw| format!("{flaw}: {certificate:?}"))?;
@@ -54,7 +54,7 @@ fn certified(recording: &Recording, judgement: &Judgement, seed: u64) -> Result<
     Ok(())
 }
 
-/// Why something is unknown, without its numbers and names.
+/// The reason of an unknown verdict, without numbers and names.
 fn reason(judgement: &Judgement) -> String {
     let unknown = judgement.rules.iter().filter(|rule| matches!(rule.verdict, Verdict::Unknown(_)));
     let words = unknown.map(|rule| {
@@ -65,14 +65,15 @@ fn reason(judgement: &Judgement) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// How many of each verdict were possible, and what contradicts.
+/// Counts of verdicts by possibility, and the contradictions.
 #[derive(Default)]
 struct Counts {
     verdicts: BTreeMap<(String, bool), u64>,
-    /// Why what is unknown is: how often, and the first seed.
+    /// Reasons of unknown verdicts: count and first seed.
     reasons: BTreeMap<(bool, String), (u64, u64)>,
     contradictions: Vec<(u64, String)>,
-    /// How many are possible if somebody else granted a lease, and left open because nobody is recorded to have.
+    /// Histories that are possible only if a client without a record granted a lease, and that are unknown for that
+    /// reason.
     granted_elsewhere: u64,
 }
 
@@ -88,7 +89,7 @@ impl Counts {
         counts
     }
 
-    /// Decides one, and tries every way.
+    /// Decides one history in both ways.
     fn add(&mut self, seed: u64, options: &retrograde::Options) {
         let small = Small::draw(&mut Chance::new(seed));
         let recording = small.recording();
@@ -151,11 +152,11 @@ fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
     assert!(possible * 4 > histories && impossible * 5 > histories, "one kind is rare: {verdicts:?}");
 }
 
-/// A lease that was granted and ended between two revisions cannot end again behind them; nor was it there for what was put in
-/// between, nor does it end twice between the same two.
+/// A lease that was granted and ended between two revisions cannot end again after them, nor twice between the same
+/// two. Puts in between cannot use it.
 #[test]
 fn histories_that_were_once_decided_wrongly_are_not_said_to_hold() {
-    // The fourth is possible where a grant without a number was of the lease that another one names: nobody knows.
+    // The fourth is possible if a grant without an id is of the lease that another request names, which is unknown.
     for (seed, possible) in
         [(1_012_355, false), (176_207, false), (20_876_553, false), (20_966_700, true), (103_232_471, false)]
     {
@@ -166,7 +167,7 @@ fn histories_that_were_once_decided_wrongly_are_not_said_to_hold() {
     }
 }
 
-/// What a watch was told of a compaction comes before what was sent after it was told.
+/// A compaction that a watch reported precedes requests that were sent after the report.
 #[test]
 fn an_order_that_was_once_wrong_is_accepted() {
     let seed = 200_612_214;

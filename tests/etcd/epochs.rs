@@ -1,4 +1,4 @@
-//! A fault of the server is told once: what follows from it hangs below it, and what does not stands beside it.
+//! A server fault is reported once: its consequences are children of it, and other findings are separate.
 
 use super::chance::Chance;
 use super::cluster::{Etcd, Load, Recorded, Response, Server, Turn, serve, watch};
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use retrograde::check::{Finding, Judgement};
 use serde_json::{Value, json};
 
-/// Findings that nothing explains and that are no hazards.
+/// Violations that are no consequence of another.
 fn roots(judgement: &Judgement) -> Vec<&Finding> {
     judgement.findings.iter().filter(|f| f.kind_word() == "violation" && f.consequence_of.is_none()).collect()
 }
@@ -21,7 +21,7 @@ fn told(judgement: &Judgement) -> String {
     format!("{lines:#?}")
 }
 
-/// A store that forgets its last revisions at some request.
+/// A store that loses its last revisions at some request.
 struct Forgetful {
     etcd: Etcd,
     at: usize,
@@ -44,7 +44,7 @@ impl Server for Forgetful {
     }
 }
 
-/// A report of a store that forgets its last revisions when half of the requests are answered; how many it forgot.
+/// A report of a store that loses its last revisions after half of the requests, and their number.
 fn rewound(seed: u64) -> (Report, i64) {
     let mut dice = Chance::new(seed);
     let clients = 2 + dice.below(5) as usize;
@@ -55,7 +55,7 @@ fn rewound(seed: u64) -> (Report, i64) {
     let Forgetful { etcd, old, .. } = forgetful;
     let mut watches = vec![("", 1, watch(&etcd, "", 1, &mut dice))];
     if let Some(old) = &old {
-        // One that saw the old course, and goes on above it.
+        // A watch that received the lost revisions and continues above them.
         let mut responses = watch(old, "", 1, &mut dice);
         responses.extend(watch(&etcd, "", old.revision() + 1, &mut dice));
         watches.push(("", 1, responses));
@@ -84,11 +84,11 @@ fn a_store_that_went_back_is_one_finding_with_everything_that_follows() {
     let (once, findings) = counts.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     let reports = counts.len();
     assert!(reports > 2 * REPORTS as usize && findings > 3 * reports, "{reports} reports, {findings} findings");
-    // Where requests of unknown outcome made what came instead, nothing may show that it belongs there.
-    assert!(once * 100 >= reports * 95, "{once} of {reports} are told once");
+    // If requests of unknown outcome made the new revisions, no evidence may attribute them.
+    assert!(once * 100 >= reports * 95, "{once} of {reports} are reported once");
 }
 
-/// Leaves an event out of the first watch, of the first or second half of the report.
+/// Drops an event from the first watch, in the first or second half of the report.
 fn leave_out(report: &mut Report, late: bool) -> Option<i64> {
     let last = report.etcd.revision();
     let place = report.events().into_iter().find(|(response, n)| {
@@ -100,7 +100,7 @@ fn leave_out(report: &mut Report, late: bool) -> Option<i64> {
     event["Revision"].as_i64()
 }
 
-/// Makes an answer show what never was.
+/// Makes an answer contain a value that never existed.
 fn invent(report: &mut Report) -> Option<i64> {
     let found = |o: &&mut Recorded| o.output["Range"]["KVs"].as_array().is_some_and(|pairs| !pairs.is_empty());
     let answer = report.operations.iter_mut().find(found)?;
@@ -117,7 +117,7 @@ fn independent_faults_are_told_once_each() {
             if report.etcd.commits.len() < 8 {
                 return 0;
             }
-            // Two watches over everything, so that the others still show what one leaves out.
+            // A second watch on everything, so that it delivers the event that the first one lacks.
             let other = report.watches[0].clone();
             report.watches.push(other);
             let Some(left_out) = leave_out(&mut report, seed % 2 == 0) else { return 0 };
@@ -164,7 +164,7 @@ fn hints(report: &Report) -> Vec<&'static str> {
     judgement.findings.iter().filter_map(|f| f.resembles).map(|bug| bug.issue).collect()
 }
 
-/// A report of one client that writes many keys, with two watches over everything.
+/// A report of one client that writes many keys, with two watches on everything.
 pub fn long() -> Report {
     let mut etcd = Etcd::new();
     let mut operations = Vec::new();
@@ -252,7 +252,7 @@ fn progress_ahead_of_events_and_below_the_start_resembles_published_bugs() {
     assert_eq!(hints(&report), ["etcd#20221"]);
 }
 
-/// The report of a store that forgets writes, which several members may answer for.
+/// A report of a store that loses writes; several members may answer.
 fn gone_back(members: &[&str], delete: bool) -> Report {
     let mut report = long();
     report.watches.clear();
@@ -263,7 +263,7 @@ fn gone_back(members: &[&str], delete: bool) -> Report {
             operation.output["Revision"] = json!(number - 1);
         }
     }
-    // The one that is lost was acknowledged at 40, and so was the next one.
+    // The lost write was acknowledged at 40, and so was the next one.
     if delete {
         let lost = report.operations.iter().position(|o| o.output["Revision"] == json!(40)).expect("a write");
         let ask =

@@ -1,5 +1,5 @@
-//! What the traffic of Kubernetes promises and relies on: one key per revision, pages of one list, a watch from where the list ends,
-//! and writes that name the version they replace.
+//! Properties of Kubernetes traffic: one key per revision, pages of one list, a watch from the end of the list, and
+//! writes that name the version they replace.
 
 use super::cluster::{Ask, Recorded, Response};
 use super::epochs::long;
@@ -17,7 +17,7 @@ fn violated(judgement: &Judgement) -> Vec<&'static str> {
     judgement.findings.iter().filter(|f| f.kind_word() == "violation").map(|f| f.rule).collect()
 }
 
-/// A request of another client, at the end.
+/// A request of another client at the end.
 fn ask(report: &mut Report, ask: &Ask) -> usize {
     let call = report.operations.iter().map(|operation| operation.ret).max().unwrap_or(0) + 1;
     let output = report.etcd.apply(call + 1, ask);
@@ -30,7 +30,7 @@ fn a_second_key_at_one_revision_is_found_where_the_traffic_promises_one() {
     let report = long();
     let judgement = judged(&report);
     assert_eq!(judgement.verdict.word(), "holds", "{}", shown(&judgement));
-    // Nobody was answered, and both watches are told of another key.
+    // The write has no answer, and both watches deliver another key.
     let mut report = long();
     let lost = report.operations.iter().position(|o| o.output["Revision"] == json!(20)).expect("a write");
     report.operations[lost].output = json!({"Error": "context deadline exceeded", "Revision": 0});
@@ -43,7 +43,7 @@ fn a_second_key_at_one_revision_is_found_where_the_traffic_promises_one() {
     let judgement = judged(&report);
     assert_eq!(violated(&without), Vec::<&str>::new());
     assert!(violated(&judgement).contains(&"split-timeline"), "{}", shown(&judgement));
-    // Without the promise this may be a transaction that nobody recorded.
+    // Without the property it may be a transaction without a record.
     assert!(!violated(&report.judge()).contains(&"split-timeline"));
 }
 
@@ -117,7 +117,7 @@ fn a_write_that_names_the_version_it_replaces_is_answered_by_what_was_there() {
         };
         let at = ask(&mut report, &put);
         if !right {
-            // It was false, and is answered as true.
+            // It was false, and the answer treats it as true.
             let number = report.etcd.revision() + 1;
             let results = json!([{"KVs": null, "Count": 0, "Deleted": 0}]);
             report.operations[at].output = json!({"Txn": {"Failure": false, "Results": results}, "Revision": number});

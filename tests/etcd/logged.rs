@@ -1,5 +1,5 @@
-//! Small histories beside the log of their only member: what is said to be violated cannot have happened, and a log turns no violation
-//! into *holds*. It may leave one open: where it shows that a record is missing, or says something else than the record.
+//! Small histories with the log of their only member. A violation must be impossible, and a log turns no violation
+//! into *holds*. It may turn one into unknown, if it shows that a record is missing or contradicts the record.
 
 use crate::chance::Chance;
 use crate::oracle;
@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use retrograde::check::Verdict;
 use retrograde::history::History;
 
-/// Histories in the test command; `RETROGRADE_ETCD_LOGGED` asks for another number.
+/// Histories of the test command; `RETROGRADE_ETCD_LOGGED` sets another number.
 const HISTORIES: u64 = 20_000;
 
-/// Contradictions that a failure shows.
+/// Contradictions in a failure message.
 const SHOWN: usize = 8;
 
-/// Judges one without and with its log. Returns both verdicts, and what contradicts.
+/// Judges a history without and with its log. Returns both verdicts and a contradiction.
 fn judged(seed: u64) -> ((&'static str, &'static str), Option<(u64, String)>) {
     let dice = &mut Chance::new(seed);
     let mut small = Small::draw(dice);

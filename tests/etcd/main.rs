@@ -1,7 +1,7 @@
-//! Histories of a simulated etcd, as its robustness suite would have recorded them: without a fault everything holds, whatever
-//! was asked, lost or left unanswered; with one, its rule says so.
+//! Histories of a simulated etcd, as its robustness suite records them. Without a fault everything holds, whatever
+//! requests are lost or unanswered; with one, its rule reports it.
 //!
-//! Which bugs this finds: false alarms and misses of the rules about etcd, and of the order behind them.
+//! It finds false alarms and misses of the rules on etcd, and errors of the revision order.
 
 #[cfg(feature = "cli")]
 mod archives;
@@ -34,7 +34,7 @@ const REPORTS: u64 = 80;
 struct Report {
     etcd: Etcd,
     operations: Vec<Recorded>,
-    /// Prefix, first revision, what was delivered.
+    /// Prefix, first revision, responses.
     watches: Vec<(&'static str, i64, Vec<Response>)>,
 }
 
@@ -87,21 +87,21 @@ impl Report {
         files
     }
 
-    /// With more files, by name.
+    /// Judges it with more files.
     fn judge_with(&self, more: &[(&str, &str)]) -> Judgement {
         let mut files = self.files();
         files.extend(more.iter().map(|(name, content)| (format!("report/{name}"), (*content).to_owned())));
         judge(files)
     }
 
-    /// Events of the first watch: response and place in it.
+    /// Events of the first watch: response and index in it.
     fn events(&self) -> Vec<(usize, usize)> {
         let responses = self.watches[0].2.iter().enumerate();
         responses.flat_map(|(at, response)| (0..response.events.len()).map(move |n| (at, n))).collect()
     }
 }
 
-/// Judges files, and verifies what was said of them.
+/// Judges files and verifies the report.
 fn judge(files: Vec<(String, String)>) -> Judgement {
     let in_memory =
         |(id, (name, text)): (u32, (String, String))| InputFile::in_memory(FileId(id), &name, text.into_bytes());

@@ -1,11 +1,11 @@
-//! Every way in which a small history of etcd can have happened, tried one after the other: which requests took effect, in which
-//! order, which leases ended on their own, what puts of transactions were attached to. Slow, and written from etcd's
-//! documentation alone: it shares nothing with what decides reports.
+//! Enumerates every execution of a small etcd history: the requests that took effect, their order, expired leases,
+//! and the leases of transactional puts. Slow, and written from etcd's documentation alone: it shares no code with
+//! the checker.
 
 use crate::small::{Answer, Ask, Compare, Event, Found, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use std::collections::BTreeSet;
 
-/// A key that is there.
+/// A live key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
     pub value: Name,
@@ -14,21 +14,21 @@ pub struct Live {
     pub lease: i64,
 }
 
-/// What each key is.
+/// The state of each key.
 pub type State = [Option<Live>; 4];
 
-/// A store with its past.
+/// A store with its history.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// States by revision, from revision 1 on.
+    /// States by revision, from revision 1.
     pub states: Vec<State>,
     pub leases: BTreeSet<i64>,
-    /// Leases of which nobody knows when they live.
+    /// Leases without a recorded grant; their lifetime is unknown.
     pub elsewhere: BTreeSet<i64>,
     pub compacted: i64,
 }
 
-/// The leases that puts of a transaction took, which its record does not say, in the order of the puts.
+/// Leases of a transaction's puts, in the order of the puts. The record does not contain them.
 pub type Hidden = Vec<i64>;
 
 impl Server {
@@ -52,14 +52,14 @@ impl Server {
         &self.states[revision as usize - 1]
     }
 
-    /// The keys of a revision that it changed, and what each was before and after.
+    /// The keys that a revision changed, with their states before and after.
     pub fn changes(&self, revision: i64) -> Vec<(Key, Option<Live>, Option<Live>)> {
         let pairs = self.state(revision - 1).iter().zip(self.state(revision));
         let changes = (0..).zip(pairs).filter(|(_, (before, after))| before != after);
         changes.map(|(key, (before, after))| (key, *before, *after)).collect()
     }
 
-    /// A lease ends on its own. Returns whether keys went with it.
+    /// Expires a lease. Returns whether keys were deleted with it.
     pub fn expire(&mut self, lease: i64) -> bool {
         self.leases.remove(&lease);
         let mut state = *self.now();
@@ -72,7 +72,7 @@ impl Server {
         removed
     }
 
-    /// Does what is asked, and answers.
+    /// Applies a request and returns the answer.
     pub fn apply(&mut self, ask: &Ask, hidden: &Hidden) -> Answer {
         let done = |server: &Server, results| Answer::Done { revision: server.revision(), failure: false, results };
         match ask {
@@ -83,10 +83,10 @@ impl Server {
                 done(self, vec![found(self.state(at), look)])
             }
             Ask::Txn { conditions, success, failure } => self.txn(conditions, success, failure, hidden),
-            // A lease that lives is not granted; one without a key may have ended unseen before.
+            // A live lease cannot be granted; one without a key may have ended unobserved.
             Ask::Grant(lease) if self.now().iter().flatten().any(|live| live.lease == *lease) => Answer::Refused,
             Ask::Grant(lease) => {
-                // One without a number is of a lease that nobody speaks of.
+                // A grant without an id is of a lease that no request names.
                 self.leases.extend(Some(*lease).filter(|lease| *lease != 0));
                 done(self, Vec::new())
             }
@@ -147,7 +147,7 @@ impl Server {
     }
 }
 
-/// Only of these requests the lease is recorded.
+/// Only for these requests the record contains the lease.
 pub fn is_plain(conditions: &[(Key, Compare)], success: &[Step], failure: &[Step]) -> bool {
     conditions.is_empty() && failure.is_empty() && success.len() == 1
 }
@@ -162,32 +162,32 @@ fn found(state: &State, look: &Look) -> Found {
     Found { pairs: all[..shown].to_vec(), count, deleted: 0 }
 }
 
-/// What is tried.
+/// One enumeration.
 struct Trial<'s> {
     small: &'s Small,
-    /// Whether events of this history say what they create.
+    /// Whether events of this history mark creations.
     marks_creation: bool,
-    /// Leases of which no grant is recorded.
+    /// Leases without a recorded grant.
     elsewhere: BTreeSet<i64>,
-    /// Every lease that a request names.
+    /// Leases that requests name.
     leases: BTreeSet<i64>,
 }
 
-/// How far a trial came. The place of something in time is the earliest that the order allows: the latest call so far.
+/// State of an enumeration. Each event has the earliest time that the order allows: the latest call so far.
 #[derive(Clone)]
 struct Course {
     server: Server,
     placed: u32,
     time: i64,
-    /// When each revision came about, from revision 2 on.
+    /// Time of each revision, from revision 2.
     born: Vec<i64>,
-    /// Through what was compacted, and when.
+    /// Compactions: revision and time.
     compactions: Vec<(i64, i64)>,
-    /// How many entries of the log have come about.
+    /// Number of log entries applied.
     logged: usize,
 }
 
-/// Whether a history can have happened.
+/// Whether some execution explains a history.
 pub fn is_possible(small: &Small) -> bool {
     let marks_creation = small.watches.iter().flat_map(|watch| &watch.told).any(|told| match told {
         Told::Events { events, .. } => events.iter().any(|event| event.create),
@@ -195,7 +195,7 @@ pub fn is_possible(small: &Small) -> bool {
     });
     let mut server = Server::new();
     let elsewhere = granted_elsewhere(small);
-    // A log that is there from its first entry holds every grant before its end.
+    // A log from its first entry on contains every grant before its end.
     if small.log().is_empty() {
         server.elsewhere.clone_from(&elsewhere);
     }
@@ -203,7 +203,7 @@ pub fn is_possible(small: &Small) -> bool {
     Trial { small, marks_creation, elsewhere, leases: leases(small) }.goes_on(&course)
 }
 
-/// Leases of which no grant is recorded: somebody else's.
+/// Leases without a recorded grant, which another client granted.
 pub fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
     let granted = |lease: &i64| small.operations.iter().any(|operation| operation.ask == Ask::Grant(*lease));
     let mut leases = leases(small);
@@ -211,7 +211,7 @@ pub fn granted_elsewhere(small: &Small) -> BTreeSet<i64> {
     leases
 }
 
-/// Every lease that a request names.
+/// Leases that requests name.
 fn leases(small: &Small) -> BTreeSet<i64> {
     let named = |operation: &Operation| match &operation.ask {
         Ask::Txn { success, failure, .. } => {
@@ -233,12 +233,12 @@ impl Trial<'_> {
         let left = || (0..self.small.operations.len()).filter(|at| course.placed & (1 << at) == 0);
         let answered = |at: &usize| self.small.operations[*at].is_answered();
         let of = |at: usize| &self.small.operations[at];
-        // Nobody is told of a revision that is over.
+        // No answer may have a revision that is past.
         if left().filter(answered).any(|at| of(at).revision().is_some_and(|told| told < course.server.revision())) {
             return false;
         }
         let next = self.small.log().get(course.logged);
-        // Behind the end of the log anybody may have been granted a lease.
+        // After the end of the log any client may have been granted a lease.
         let mut behind = course.clone();
         if next.is_none() {
             behind.server.elsewhere.extend(&self.elsewhere);
@@ -251,7 +251,7 @@ impl Trial<'_> {
             return true;
         }
         let happens = |at: &usize| of(*at).answer != Answer::Refused;
-        // Beside a log a request that was refused, or that nobody uses, has an entry too.
+        // In the log a refused request, or one without effect, has an entry too.
         let happens = |at: &usize| match next {
             Some(entry) if of(*at).ask.is_proposed() => is_entry(&of(*at).ask, entry),
             _ => happens(at),
@@ -292,7 +292,7 @@ impl Trial<'_> {
         false
     }
 
-    /// The server chooses the number of a lease that is granted without one, and lists it to everybody: here, one that is spoken of.
+    /// The server chooses the id of a lease that is granted without one. Here it is one that a request names.
     fn numbered(&self, ask: &Ask) -> Vec<Ask> {
         match ask {
             Ask::Grant(0) => self.leases.iter().map(|lease| Ask::Grant(*lease)).chain([Ask::Grant(0)]).collect(),
@@ -300,7 +300,7 @@ impl Trial<'_> {
         }
     }
 
-    /// A request takes effect as the log has it.
+    /// Applies a request as the log has it.
     fn logged(&self, course: &Course, at: usize, entry: &Ask) -> Option<Course> {
         let operation = &self.small.operations[at];
         let mut next = course.clone();
@@ -311,7 +311,7 @@ impl Trial<'_> {
         fits.then_some(next)
     }
 
-    /// Notes what an operation did, and when.
+    /// Notes the effect of an operation and its time.
     fn placed(&self, course: &Course, next: &mut Course, at: usize) {
         next.placed |= 1 << at;
         next.time = next.time.max(self.small.operations[at].call);
@@ -323,7 +323,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether a watch had been told of a revision before a time that did not exist by then.
+    /// Whether a watch delivered a revision before it existed.
     fn is_foreseen(&self, course: &Course, time: i64) -> bool {
         let shown = |told: &Told| match told {
             Told::Events { time: at, events, .. } if *at < time => events.iter().map(|event| event.revision).max(),
@@ -340,7 +340,7 @@ impl Trial<'_> {
         let answer = next.server.apply(ask, hidden);
         self.placed(course, &mut next, at);
         let fits = match &operation.answer {
-            // One that changes nothing need not have happened.
+            // A request without a change need not have happened.
             Answer::Unknown => {
                 next.born.len() > course.born.len()
                     || next.compactions.len() > course.compactions.len()
@@ -383,7 +383,7 @@ impl Trial<'_> {
                         let Some(at) = left.iter().position(fits) else { return false };
                         left.remove(at);
                     }
-                    // In the order of revisions, and each as a whole.
+                    // In revision order, each revision as a whole.
                     let end = due.last().map_or(0, |(number, _)| *number);
                     next += events.len();
                     let is_whole = expected.get(next).is_none_or(|(number, _)| *number > end);
@@ -429,8 +429,8 @@ impl Trial<'_> {
     }
 }
 
-/// Whether an entry of the log can be that of a request: the record of a transaction has no leases, and nobody was told the number of
-/// a lease that was not answered.
+/// Whether a log entry can be that of a request. The record of a transaction has no leases, and the id of a lease
+/// without an answer is unknown.
 fn is_entry(ask: &Ask, entry: &Ask) -> bool {
     let steps = |asked: &[Step], logged: &[Step]| {
         let same = |(asked, logged): (&Step, &Step)| match (asked, logged) {
@@ -451,7 +451,7 @@ fn is_entry(ask: &Ask, entry: &Ask) -> bool {
     }
 }
 
-/// What puts of a request can have been attached to, where the record does not say.
+/// Leases that puts of a request may have, if the record does not contain them.
 fn hidden(ask: &Ask, server: &Server) -> Vec<Hidden> {
     let Ask::Txn { conditions, success, failure } = ask else { return vec![Vec::new()] };
     let alive = || server.leases.iter().chain(&server.elsewhere).copied();
@@ -467,7 +467,7 @@ fn hidden(ask: &Ask, server: &Server) -> Vec<Hidden> {
     all
 }
 
-/// Whether an answer is the one that was recorded.
+/// Whether an answer equals the recorded one.
 fn same(ask: &Ask, told: &Answer, given: &Answer) -> bool {
     let (
         Answer::Done { revision, failure, results },
@@ -487,7 +487,7 @@ fn same(ask: &Ask, told: &Answer, given: &Answer) -> bool {
         _ => &[],
     };
     let result = |(at, (told, given)): (usize, (&Found, &Found))| match steps.get(at) {
-        // The limit of a list in a transaction is not recorded, nor whether it only counts.
+        // The record of a list in a transaction contains neither its limit nor whether it only counts.
         Some(Step::Look(look)) if look.end.is_some() => {
             given.pairs.starts_with(&told.pairs) && told.count == given.count && told.deleted == given.deleted
         }
@@ -500,12 +500,12 @@ fn same(ask: &Ask, told: &Answer, given: &Answer) -> bool {
 }
 
 impl Operation {
-    /// Whether it has a place in every order.
+    /// Whether it is in every order.
     fn is_answered(&self) -> bool {
         !matches!(self.answer, Answer::Unknown | Answer::Refused)
     }
 
-    /// The revision that its answer is of.
+    /// The revision of its answer.
     fn revision(&self) -> Option<i64> {
         match self.answer {
             Answer::Done { revision, .. } if !matches!(self.ask, Ask::Compact(_)) => Some(revision),

@@ -1,4 +1,4 @@
-//! Small histories of etcd.
+//! Small etcd histories.
 
 mod corruption;
 mod draw;
@@ -6,10 +6,10 @@ mod recording;
 
 use std::fmt;
 
-/// A key: a place in [`KEYS`].
+/// A key, as an index into [`KEYS`].
 pub type Key = u8;
 
-/// Names in their order.
+/// Names in ascending order.
 const KEYS: [&str; 4] = ["a", "ab", "b", "c"];
 
 /// A value.
@@ -17,7 +17,7 @@ const KEYS: [&str; 4] = ["a", "ab", "b", "c"];
 pub struct Name(pub u8);
 
 impl Name {
-    /// That of a key of which only the name was asked for.
+    /// The value of a key that was read without its value.
     pub const EMPTY: Name = Name(u8::MAX);
 }
 
@@ -38,7 +38,7 @@ pub enum Compare {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Key, value, and the lease as it was recorded.
+    /// Key, value, and recorded lease.
     Put(Key, Name, i64),
     Delete(Key),
     Look(Look),
@@ -53,7 +53,7 @@ pub enum Ask {
     Compact(i64),
 }
 
-/// Keys with value, revision and count of changes.
+/// Keys with value, revision and number of changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub pairs: Vec<(Key, Name, i64, i64)>,
@@ -116,14 +116,14 @@ impl Watch {
 pub struct Small {
     pub operations: Vec<Operation>,
     pub watches: Vec<Watch>,
-    /// What the server proposed, in order, with the leases that puts took; the end of a lease that ran out is a revocation.
+    /// Proposals of the server in order, with the leases of puts. An expired lease is a revocation.
     pub proposed: Vec<Ask>,
-    /// How much of that the log of the only member has, all of it committed; `None`: there is no log.
+    /// Number of these that the log of the only member has, all committed; `None`: no log.
     pub logged: Option<usize>,
 }
 
 impl Ask {
-    /// Whether it goes through the log.
+    /// Whether the request goes through the log.
     pub fn is_proposed(&self) -> bool {
         !matches!(self, Ask::Range(_))
     }
@@ -135,7 +135,7 @@ impl Small {
         &self.proposed[..self.logged.unwrap_or(0)]
     }
 
-    /// Of two that show the same, people read the one of less.
+    /// Size for choosing the smallest of several failures.
     pub fn size(&self) -> u64 {
         let told = self.watches.iter().map(|watch| 1 + watch.told.len());
         (self.operations.len() + told.sum::<usize>()) as u64

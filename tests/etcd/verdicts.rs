@@ -1,10 +1,10 @@
-//! Short reports that are easily judged wrong, each beside the legal one that it is easily taken for. What holds has an order that
-//! is verified, and the facts of what does not are.
+//! Short reports that are easily misjudged, each with the similar legal one. The order of a history that holds is
+//! verified, and so are the facts of the others.
 
 use crate::{judge, shown};
 use serde_json::{Value, json};
 
-/// A report in the making: what each client recorded, and what each watch was told.
+/// A report under construction: the operations of each client, and the responses of each watch.
 #[derive(Default)]
 struct Written {
     clients: Vec<Vec<Value>>,
@@ -12,7 +12,7 @@ struct Written {
 }
 
 impl Written {
-    /// One more operation of a client: when it was sent, the request, the answer, and when it came.
+    /// Adds an operation of a client: call time, request, answer, return time.
     fn add(mut self, client: usize, call: i64, input: Value, output: Value, ret: i64) -> Written {
         self.clients.resize_with(self.clients.len().max(client + 1), Vec::new);
         let operation = json!({"ClientId": client, "Input": input, "Call": call, "Output": output, "Return": ret});
@@ -20,14 +20,14 @@ impl Written {
         self
     }
 
-    /// Requests of one client after the other, from a time on.
+    /// Consecutive requests of one client, from a time on.
     fn then(self, client: usize, from: i64, all: Vec<(Value, Value)>) -> Written {
         let add =
             |(written, at): (Written, i64), (input, output)| (written.add(client, at, input, output, at + 1), at + 2);
         all.into_iter().fold((self, from), add).0
     }
 
-    /// A watch over every key from the first revision on.
+    /// A watch on every key from the first revision.
     fn watch(mut self, responses: Value) -> Written {
         let request =
             json!({"Key": "", "Revision": 1, "WithPrefix": true, "WithProgressNotify": true, "WithPrevKV": false});
@@ -81,7 +81,7 @@ fn get(key: &str) -> Value {
     json!({"Type": "range", "Range": {"Start": key}})
 }
 
-/// Of everything, with more options.
+/// A list of everything, with options.
 fn list(options: Value) -> Value {
     let mut range = json!({"Start": "a", "End": "z"});
     range.as_object_mut().zip(options.as_object()).into_iter().for_each(|(range, more)| range.extend(more.clone()));
@@ -120,7 +120,7 @@ fn failed(results: Value, revision: i64) -> Value {
     json!({"Txn": {"Failure": true, "Results": results}, "Revision": revision})
 }
 
-/// The result of a put, or of a delete.
+/// The result of a put or a delete.
 fn step(deleted: i64) -> Value {
     json!({"KVs": null, "Count": 0, "Deleted": deleted})
 }
@@ -151,7 +151,7 @@ fn told(time: i64, revision: i64, events: Value) -> Value {
 fn of_two_ends_of_a_lease_at_one_revision_the_first_answered_one_made_it() {
     let removed = |watched: bool| {
         let report = Written::default()
-            // Found nothing to remove: answered first in the files.
+            // Found nothing to delete; it comes first in the files.
             .then(0, 20, vec![(revoke(5), revoked(3))])
             .then(1, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3))])
             .then(1, 9, vec![(grant(5), granted(3))]);
@@ -160,7 +160,7 @@ fn of_two_ends_of_a_lease_at_one_revision_the_first_answered_one_made_it() {
     };
     removed(true).is("holds");
     removed(false).is("holds");
-    // The same without the second grant: nothing is there to revoke.
+    // Without the second grant there is nothing to revoke.
     Written::default()
         .then(0, 20, vec![(revoke(5), revoked(3))])
         .then(1, 1, vec![(grant(5), granted(1)), (plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3))])
@@ -205,7 +205,7 @@ fn the_branch_that_was_taken_says_what_a_key_is_attached_to() {
         .then(0, 5, vec![(plain(put("a", "0", 0)), ok(2)), (either(put("a", "2", 6)), failed(json!([step(0)]), 3))])
         .then(0, 9, vec![(revoke(5), revoked(3)), (revoke(6), revoked(4)), (get("a"), found(json!([]), 0, 4))])
         .is("holds");
-    // Nobody was told which.
+    // The answer is lost.
     begun()
         .then(1, 5, vec![(either(put("a", "2", 6)), lost())])
         .then(0, 9, vec![(get("a"), shown(2)), (revoke(6), revoked(2)), (get("a"), shown(2))])
@@ -284,14 +284,14 @@ fn a_compaction_is_not_refused_as_done_before_anybody_asked_for_one() {
     of(vec![(compact(2), compacted()), (compact(2), is_compacted())]).is("holds");
     of(vec![(compact(2), lost()), (compact(2), is_compacted())]).is("holds");
     of(vec![(compact(1), compacted()), (compact(2), is_compacted())]).is("violated");
-    // Nobody who compacts is recorded: such a client may be missing.
+    // The compacting client has no record: it may be missing.
     of(vec![(compact(2), is_compacted())]).is("unknown");
     of(vec![(compact(2), is_compacted()), (compact(1), is_compacted())]).is("unknown");
-    // Whoever did, this one would have been refused.
+    // Whichever client compacted, this request would be refused.
     of(vec![(compact(2), is_compacted()), (compact(2), compacted())]).is("violated");
 }
 
-/// Two unanswered puts that differ in their leases alone, seen at revisions 2 and 3, and what came then, from time 20 on.
+/// Two unanswered puts that differ only in their leases, at revisions 2 and 3, and the requests from time 20 on.
 fn two_leases(first: i64, second: i64) -> Written {
     Written::default()
         .then(0, 1, vec![(grant(5), granted(1)), (grant(6), granted(1))])
@@ -310,12 +310,12 @@ fn requests_that_differ_in_their_leases_are_told_apart_by_what_ends() {
     let absent = || found(json!([]), 0, 3);
     let there = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);
     for (with, without) in [(5, 6), (6, 5), (6, 0)] {
-        // The end of one lease removed it, whether it was asked for or not.
+        // The end of one lease deleted the key, whether or not a read asked for it.
         let removed = |all: Vec<(Value, Value)>| two_leases(with, without).then(0, 20, all).watch(seen(gone.clone()));
         removed(vec![(revoke(with), revoked(3)), (get("a"), absent())]).is("holds");
         removed(vec![(get("a"), there(2)), (revoke(with), lost()), (get("a"), absent())]).is("holds");
         removed(vec![(get("a"), absent())]).is("holds");
-        // It stayed when that lease ended: then it was the other.
+        // The key stayed after that lease ended, so it had the other one.
         let stayed = |all: Vec<(Value, Value)>| two_leases(with, without).then(0, 20, all).watch(seen(json!([])));
         stayed(vec![(revoke(with), revoked(2)), (get("a"), there(2))]).is("holds");
     }
@@ -332,7 +332,7 @@ fn a_grant_whose_number_nobody_recorded_may_be_of_any_lease() {
     let used = |first: Vec<(Value, Value)>| {
         Written::default().then(0, 1, first).then(0, 9, vec![(plain(put("a", "1", 5)), ok(2)), (grant(5), granted(2))])
     };
-    // The key goes with a second lease, so that the second grant is possible.
+    // The key is deleted with a second lease, so the second grant is possible.
     let used_and_over = |first: Vec<(Value, Value)>| {
         let over = vec![(plain(put("a", "1", 5)), ok(2)), (revoke(5), revoked(3)), (grant(5), granted(3))];
         Written::default().then(0, 1, first).then(0, 9, over)
@@ -343,7 +343,7 @@ fn a_grant_whose_number_nobody_recorded_may_be_of_any_lease() {
         used_and_over(vec![(grant(0), answer.clone())]).is("unknown");
         used(vec![(grant(0), answer)]).is("violated");
     }
-    // One that was asked for behind the use explains nothing.
+    // A request after the use explains nothing.
     used_and_over(Vec::new()).then(0, 30, vec![(grant(0), granted(3))]).is("violated");
 }
 
@@ -353,7 +353,7 @@ fn a_lease_is_not_granted_while_a_key_is_attached_to_it() {
     let there = |revision: i64| found(json!([pair("a", "1", 2, 1)]), 1, revision);
     begun().then(0, 9, vec![(grant(5), granted(2)), (get("a"), there(2))]).is("violated");
     begun().then(0, 9, vec![(revoke(5), revoked(3)), (grant(5), granted(3))]).is("holds");
-    // Whoever put it was not answered.
+    // The put has no answer.
     let unanswered = || {
         let begun = Written::default().then(0, 1, vec![(grant(5), granted(1))]);
         begun.add(1, 5, plain(put("a", "1", 5)), lost(), 6)
@@ -362,7 +362,7 @@ fn a_lease_is_not_granted_while_a_key_is_attached_to_it() {
     let (word, shown) = unanswered().then(0, 9, again()).word();
     assert_ne!(word, "holds", "{shown}");
     unanswered().add(2, 5, plain(put("a", "1", 0)), lost(), 6).then(0, 9, again()).is("holds");
-    // Without a key it may have ended unseen.
+    // Without a key the lease may have ended unobserved.
     let detached = vec![(plain(put("a", "2", 0)), ok(3)), (grant(5), granted(3))];
     let (word, shown) = begun().then(0, 9, detached).word();
     assert_ne!(word, "violated", "{shown}");

@@ -1,8 +1,8 @@
-//! A real etcd that is killed twice, with clients of the crate `etcd-client` that a layer records: what they saw holds, and each of
-//! five tampered copies is convicted under its rule.
+//! A real etcd that is killed twice, with clients of the crate `etcd-client` that a layer records. The recording
+//! holds, and each of five tampered copies violates its rule.
 //!
-//! The clients are a program of their own (`tests/etcd_client`), since their crate needs `protoc` to build. Skipped where there is no
-//! `etcd` or no `protoc` on the PATH; where `CI` is set that is a failure.
+//! The clients are a separate program (`tests/etcd_client`), since their crate needs `protoc` to build. Skipped
+//! without `etcd` or `protoc` on the PATH; if `CI` is set it fails.
 
 #[path = "../support/etcd.rs"]
 mod etcd;
@@ -23,25 +23,25 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tampering::Report;
 
-/// Calls that are answered between two faults, and events that are delivered.
+/// Answered calls, and delivered events, between two faults.
 const STRETCH: usize = 300;
 
-/// How long a stretch may take on a machine that does much else. The clients live longer (`LIFE`).
+/// Timeout of one interval on a busy machine. The clients live longer (`LIFE`).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The clients: killed when this goes.
+/// The client program; killed on drop.
 struct Traffic {
     process: Child,
     input: Option<ChildStdin>,
 }
 
-/// The program of the clients; `None`: it cannot be built here.
+/// The path of the client program; `None`: it cannot be built here.
 fn clients() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
         program("protoc")?;
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/etcd_client");
-        // Beside the other builds, so that it is built once.
+        // A target folder of its own, so that it is built once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd-client");
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--manifest-path"])
@@ -57,7 +57,7 @@ fn clients() -> Option<&'static Path> {
 }
 
 impl Traffic {
-    /// Clients that have begun to ask.
+    /// Starts the clients and waits for their first call.
     fn start(program: &Path, folder: &Path, etcd: &Etcd) -> Traffic {
         let mut process = Command::new(program)
             .arg(folder)
@@ -73,7 +73,7 @@ impl Traffic {
         traffic
     }
 
-    /// Tells them to come to an end, and waits for it.
+    /// Stops the clients and waits for their end.
     fn finish(mut self) {
         self.input.take().expect("their input").write_all(b"stop\n").expect("they listen");
         assert!(self.process.wait().expect("they end").success(), "the clients failed");
@@ -87,7 +87,7 @@ impl Drop for Traffic {
     }
 }
 
-/// A folder for a recording that goes when this goes.
+/// A folder for a recording, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -110,7 +110,7 @@ fn wait_for(etcd: &Etcd) {
     }
 }
 
-/// How far a recording is.
+/// Progress of a recording.
 #[derive(Debug, Default)]
 struct Progress {
     answered: usize,
@@ -128,7 +128,7 @@ impl Progress {
     }
 }
 
-/// Waits until a recording has come so far, however long the machine takes for it.
+/// Waits for the progress of a recording.
 fn wait_until(folder: &Folder, far_enough: impl Fn(&Progress) -> bool) {
     let begin = Instant::now();
     loop {
@@ -141,7 +141,7 @@ fn wait_until(folder: &Folder, far_enough: impl Fn(&Progress) -> bool) {
     }
 }
 
-/// Waits for the stretch of a number, then for calls that are never answered.
+/// Waits for an interval by its number, then for calls that never get an answer.
 fn wait_for_open_calls(folder: &Folder, etcd: &Etcd, stretch: usize) {
     let far = stretch * STRETCH;
     wait_until(folder, |now| now.answered > far && now.delivered > far);
@@ -149,7 +149,7 @@ fn wait_for_open_calls(folder: &Folder, etcd: &Etcd, stretch: usize) {
     wait_until(folder, |now| now.open > 0);
 }
 
-/// Findings that say that something is or may be wrong.
+/// Findings other than hazards.
 fn convicted(history: &History) -> Vec<String> {
     let judgement = retrograde::judge(history, &retrograde::Options::default());
     let grave = judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard);
@@ -211,7 +211,8 @@ fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
     let recording = &history.cluster().expect("a report").recording;
     assert!(recording.problems.is_empty(), "{:?}", recording.problems);
     assert!(recording.operations.len() > STRETCH && recording.operations.iter().any(|o| o.begun));
-    // What came after the last thing that anybody was told is nobody's: the verdict may be open, but never wrong.
+    // After the last observed revision further ones may exist without a writer, so the verdict may be unknown but
+    // never violated.
     assert_eq!(convicted(&history), Vec::<String>::new());
 }
 

@@ -1,4 +1,4 @@
-//! Copies of a recording that no right etcd can have made.
+//! Copies of a recording that no correct etcd can produce.
 
 use retrograde::check::Judgement;
 use retrograde::history::{self, Domains};
@@ -12,7 +12,7 @@ pub struct Report {
     files: Vec<(String, Vec<Value>)>,
 }
 
-/// A rule, and what breaks it; the text says what was done.
+/// A rule, and the tampering that violates it; the text describes the tampering.
 pub type Tampering = (&'static str, fn(&mut Report) -> String);
 
 pub const TAMPERINGS: &[Tampering] = &[
@@ -51,7 +51,7 @@ impl Report {
         self.files.iter_mut().filter(move |(name, _)| name.ends_with(file)).flat_map(|(_, lines)| lines)
     }
 
-    /// Answered operations, by the time of their calls.
+    /// Answered operations, by call time.
     fn answered(&mut self) -> Vec<&mut Value> {
         let answered = |line: &&mut Value| line["Output"]["Revision"].as_i64().is_some_and(|revision| revision > 0);
         let mut found: Vec<&mut Value> = self.lines("operations.json").filter(answered).collect();
@@ -69,7 +69,7 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or(0)
 }
 
-/// The key of a plain put, and of a read of one key.
+/// The key of a plain put.
 fn put_key(line: &Value) -> Option<&str> {
     let steps = line["Input"]["Txn"]["OperationsOnSuccess"].as_array()?;
     let plain = line["Input"]["Txn"]["Conditions"].as_array().is_none_or(Vec::is_empty);
@@ -83,7 +83,7 @@ fn get_key(line: &Value) -> Option<&str> {
     plain.then(|| range["Start"].as_str()).flatten()
 }
 
-/// An acknowledged put that the store forgot: no watch delivers it, and who read it did not find the key.
+/// An acknowledged put that the store lost: no watch delivers it, and a read does not find the key.
 fn lost_write(report: &mut Report) -> String {
     let mut lost = None;
     let mut answered = report.answered();
@@ -98,7 +98,7 @@ fn lost_write(report: &mut Report) -> String {
         let reads = answered.iter().map(|line| &**line).filter(shows).count();
         let mentions =
             answered.iter().filter(|line| text(line).contains(&format!("\"ModRevision\":{revision},"))).count();
-        // Whoever found it found it by itself.
+        // Only that one read may contain the revision.
         if reads == 1 && mentions == 1 {
             let read = answered.iter_mut().find(|line| shows(&&***line) && get_key(line).is_some());
             let Some(read) = read else { continue };
@@ -120,13 +120,13 @@ fn lost_write(report: &mut Report) -> String {
     format!("the put of {key} at revision {revision} is lost")
 }
 
-/// A read that is answered from before a write that was complete when it was sent.
+/// A read whose answer predates a write that completed before the read was sent.
 fn stale_read(report: &mut Report) -> String {
     let mut answered = report.answered();
     for at in 0..answered.len() {
         let Some(key) = get_key(answered[at]).map(str::to_owned) else { continue };
         let (call, revision) = (number(&answered[at]["Call"]), number(&answered[at]["Output"]["Revision"]));
-        // What the same read found earlier, when the key was another one.
+        // An earlier answer of the same read, with another state of the key.
         let (found, old) = (answered[at]["Output"]["Range"].clone(), |line: &&&mut Value| {
             get_key(line) == Some(&key) && number(&line["Output"]["Revision"]) < revision
         });
@@ -145,7 +145,7 @@ fn stale_read(report: &mut Report) -> String {
     panic!("no read behind a write")
 }
 
-/// An event that a watch never delivers, although it goes on.
+/// An event that a watch omits although it continues.
 fn dropped_event(report: &mut Report) -> String {
     let line = report.deliveries().find(|line| line["Responses"][0]["Events"].as_array().is_some_and(|e| e.len() == 1));
     let line = line.expect("a single event");
@@ -154,7 +154,7 @@ fn dropped_event(report: &mut Report) -> String {
     format!("a watch does not deliver revision {revision}")
 }
 
-/// Two events of one watch, the later one first.
+/// Two events of one watch in reverse order.
 fn swapped_pair(report: &mut Report) -> String {
     for (_, lines) in report.files.iter_mut().filter(|(name, _)| name.ends_with("watch.json")) {
         let single = |line: &Value| line["Responses"][0]["Events"].as_array().is_some_and(|events| events.len() == 1);

@@ -1,4 +1,4 @@
-//! What every fuzz target asserts of a reading.
+//! The assertions of every fuzz target.
 
 use retrograde::history::etcd::load;
 use retrograde::ingest::etcd_reports;
@@ -26,8 +26,8 @@ fn read_once(input: &InputFile, block_bytes: usize) -> (Vec<(Position, String)>,
     (records, reading)
 }
 
-/// Reads the bytes as the file of a client or a member of etcd, and puts together what comes of them: no panic, and the same
-/// recording for every size of block.
+/// Reads the bytes as a file of an etcd client or member and assembles the recording: no panic, and the same
+/// recording for every block size.
 pub fn check_recording(bytes: &[u8], name: &str) {
     let recording = |block_bytes| {
         let files = vec![InputFile::in_memory(FileId(0), name, bytes)];
@@ -37,8 +37,8 @@ pub fn check_recording(bytes: &[u8], name: &str) {
     assert_eq!(recording(1 << 13), recording(16));
 }
 
-/// Reads the bytes as the format and as what they seem to be: no panic, every line accounted for, the same result for
-/// every size of block, and every record found again at its position.
+/// Reads the bytes as the format and as what detection finds: no panic, every line accounted for, the same result for
+/// every block size, and every record found again at its position.
 pub fn check(bytes: &[u8], format: Format) {
     for forced in [Some(format), None] {
         let input = InputFile { format: forced, ..InputFile::in_memory(FileId(0), "fuzz", bytes) };
@@ -52,11 +52,11 @@ pub fn check(bytes: &[u8], format: Format) {
         let (again, other) = read_once(&input, 16);
         assert_eq!(records, again);
         assert_eq!(reading.problems, other.problems);
-        // Of an operation log nothing is read twice.
+        // Operation logs are not reread.
         if summary.format.and_then(Format::from_name).is_some_and(Format::is_operation_log) {
             continue;
         }
-        // Records of binary files are no text, and a broken watch has parts that are whole.
+        // Records of binary files are no text, and a broken watch has complete parts.
         let broken = summary.format == Some("etcd-watches") && summary.problems > 0;
         if !broken && !matches!(summary.format, Some("etcd-log" | "etcd-store")) {
             let positions: Vec<Position> = records.iter().map(|(position, _)| *position).collect();

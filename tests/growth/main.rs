@@ -1,5 +1,5 @@
-//! Every shape of the growth bench, small: it is evidence that is understood, every command ends with a verdict, and what is
-//! written for twice the evidence is about twice as long. Times are the business of `benches/growth.rs`.
+//! Every shape of the growth bench at a small size. It is valid evidence, every command ends with a verdict, and
+//! output for twice the evidence is about twice as long. `benches/growth.rs` measures times.
 
 mod shape;
 
@@ -11,13 +11,13 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 
 const BYTES: u64 = 20_000;
-/// What is longer than this grows with the evidence, and not with its first client or rule.
+/// Longer output grows with the evidence, not with its first client or rule.
 const LONG: usize = 100_000;
 
-/// Shapes of which what cannot be used is the point: their lines are problems, and counted.
+/// Shapes whose lines are meant to be problems.
 const PROBLEMS: [&str; 2] = ["etcd-copied-operations", "witness-disorder"];
 
-/// Shapes of which each stream lacks nearly each change: findings are of pairs, up to as many as a rule lists.
+/// Shapes whose streams lack nearly every change. Findings are about pairs, up to the limit of a rule.
 const PAIRS: [&str; 4] = ["capture-streams", "capture-gaps", "capture-clients-of-streams", "capture-clocks-of-streams"];
 
 /// Runs a closure for every shape, on all cores.

@@ -1,4 +1,4 @@
-//! Cores and their reasons, of histories that people can follow.
+//! Cores and their reasons, for histories that a reader can follow.
 
 use retrograde::model::{CasRegister, Queue, Spec, cas_register, queue};
 use retrograde::search::{
@@ -10,7 +10,7 @@ type Register = CasRegister<u32>;
 use cas_register::Answer::{Done, Swapped, Value};
 use cas_register::Operation::{Cas, Read, Write};
 
-/// What the verifier may try.
+/// Step budget of the verifier.
 const STEPS: u64 = 30_000;
 
 fn completed<O, A>(operation: O, invoke: i64, returned: i64, answer: A) -> Call<O, A> {
@@ -34,7 +34,7 @@ fn core_of<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>) -> (Spe
     }
 }
 
-/// The calls of the core, after the verifier has decided it again.
+/// The calls of the core, after the verifier has decided it too.
 fn minimal<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>) -> Vec<u32> {
     let (history, core) = core_of(spec, calls);
     let decided = verify::CoreCheck { refuted: verify::Finality::Decided, irreducible: verify::Finality::Decided };
@@ -150,7 +150,7 @@ fn a_long_history_has_a_small_core() {
         calls.push(completed(Write(at), begin, begin + 250, Done));
         calls.push(completed(Read, begin + 260, begin + 500, Value(Some(at))));
     }
-    // One of them is late by many writes.
+    // One call is late by many writes.
     let late = 2 * 2_000 + 1;
     calls[late] = completed(Read, 200_260, 200_400, Value(Some(1_950)));
     let (history, core) = core_of(&Register::default(), calls);

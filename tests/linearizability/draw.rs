@@ -1,5 +1,5 @@
-//! Small random histories, weighted to the shapes on which shortcuts go wrong: few values, many unknown outcomes, calls that
-//! overlap a lot, times that coincide, one wrong answer.
+//! Small random histories, weighted to cases where shortcuts fail: few values, many unknown outcomes, long overlaps,
+//! equal times, one wrong answer.
 
 use crate::chance::Chance;
 use crate::subject::Subject;
@@ -7,10 +7,10 @@ use crate::subject::{State, Word};
 use retrograde::model::Spec;
 use retrograde::search::{Call, History, Outcome};
 
-/// Time between the moments at which two calls take effect.
+/// Time between the linearization points of two calls.
 const STRIDE: i64 = 4;
 
-/// How one history is drawn.
+/// Parameters of one history.
 struct Shape {
     calls: usize,
     /// Mean length of a call in strides.
@@ -22,20 +22,20 @@ struct Shape {
     wrong: Wrong,
 }
 
-/// What is wrong with the answers.
+/// Errors in the answers.
 #[derive(Clone, Copy)]
 enum Wrong {
-    /// Nothing: some order explains them.
+    /// No error: some order explains the answers.
     Nothing,
-    /// So many are replaced.
+    /// This number of answers are replaced.
     Answers(u64),
-    /// All are drawn.
+    /// All answers are random.
     All,
-    /// So many were to another question.
+    /// This number of answers belong to another operation.
     Questions(u64),
-    /// Some that happened are said to have failed.
+    /// Some calls that took effect are recorded as failed.
     Failures,
-    /// Some are said to have been shorter.
+    /// Some calls are recorded shorter.
     Times,
 }
 
@@ -48,7 +48,7 @@ impl Shape {
         };
         let unknown = *chance.one(&[0.0, 0.0, 0.1, 0.2, 0.35, 0.5]);
         Shape {
-            // Every unknown outcome doubles the orders that there are to try.
+            // Each unknown outcome doubles the number of orders.
             calls: (calls as usize).min(if unknown > 0.3 { most_calls - 2 } else { most_calls }),
             length: *chance.one(&[0, 1, 1, 1, 2, 2, 3, 4, 8]),
             grain: *chance.one(&[1, 1, 1, 2, 4, 8]),
@@ -66,7 +66,7 @@ impl Shape {
     }
 }
 
-/// A history of at most so many calls.
+/// A history of at most `most_calls` calls.
 pub fn history(subject: &Subject, chance: &mut Chance, most_calls: usize) -> History<Word, Word> {
     let shape = Shape::draw(chance, most_calls);
     let operations = &subject.operations;
@@ -94,7 +94,8 @@ pub fn history(subject: &Subject, chance: &mut Chance, most_calls: usize) -> His
                     legal = legal_answers(subject, &state, &operation);
                 }
             }
-            // What blocks in this state (a lock that is held, say) is still open when the recording ends.
+            // An operation that blocks in this state, such as on a held lock, is still open at the end of the
+            // recording.
             if legal.is_empty() {
                 Outcome::Unknown
             } else {
@@ -113,7 +114,7 @@ pub fn history(subject: &Subject, chance: &mut Chance, most_calls: usize) -> His
             *returned = returned.div_euclid(shape.grain) * shape.grain;
         }
     }
-    // The order in which calls are given means nothing.
+    // The order in which calls are given must not matter.
     for at in (1..calls.len()).rev() {
         calls.swap(at, chance.below(at as u64 + 1) as usize);
     }
@@ -126,7 +127,7 @@ fn legal_answers(subject: &Subject, state: &State, operation: &Word) -> Vec<(Wor
     answers.filter_map(|answer| Some((*answer, subject.step(state, operation, Some(answer))?))).collect()
 }
 
-/// Another answer that the operation can have in some state of the history, if there is one.
+/// Another answer that the operation has in some state of the history, if there is one.
 fn other_answer(subject: &Subject, visited: &[State], call: &Call<Word, Word>, chance: &mut Chance) -> Option<Word> {
     let Outcome::Completed { answer: present, .. } = &call.outcome else { return None };
     let possible: Vec<&Word> = subject
@@ -149,7 +150,7 @@ fn falsify(subject: &Subject, visited: &[State], wrong: Wrong, chance: &mut Chan
         Wrong::Nothing => {}
         Wrong::Answers(number) => {
             for _ in 0..number {
-                // Of a call that can have another answer at all, if a few draws find one.
+                // A few draws look for a call that can have another answer.
                 for _ in 0..4 {
                     let at = chance.below(calls.len() as u64) as usize;
                     let before = calls[at].outcome.clone();
@@ -186,7 +187,7 @@ fn falsify(subject: &Subject, visited: &[State], wrong: Wrong, chance: &mut Chan
     }
 }
 
-/// Each call to a process that is free; after an unknown outcome a process may go on.
+/// Assigns each call to a free process. A process may continue after an unknown outcome.
 fn assign_processes<O, A>(chance: &mut Chance, calls: &mut [Call<O, A>]) {
     let mut order: Vec<usize> = (0..calls.len()).collect();
     let end = |call: &Call<O, A>| match call.outcome {

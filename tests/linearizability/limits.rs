@@ -1,10 +1,10 @@
-//! What is too large is unknown, with the reason; what is only long is decided.
+//! Histories that are too large are unknown, with a reason; histories that are only long are decided.
 
 use retrograde::model::{CasRegister, Spec, cas_register};
 use retrograde::search::{Budget, Call, History, Limit, Outcome, Verdict, check};
 use std::time::Duration;
 
-/// A list that is read whole: as many states as there are orders of what was put in.
+/// A list that is read whole: it has as many states as orders of its insertions.
 struct Diary;
 
 impl Spec for Diary {
@@ -35,7 +35,7 @@ fn more_states_than_a_budget_holds_are_unknown_with_the_limit() {
         outcome: Outcome::Completed { returned: 10, answer: Vec::new() },
     };
     let mut calls: Vec<_> = (0..20).map(write).collect();
-    // Somebody reads what nobody wrote, which only shows when all orders were tried.
+    // A read of a value that was not written, which needs all orders to refute.
     calls.push(Call {
         process: 20,
         operation: None,

@@ -1,6 +1,6 @@
-//! The search and the verifier against the definition: small random histories, decided by trying every order.
+//! The search and the verifier against the definition: small random histories, decided by enumeration of all orders.
 //!
-//! Which bugs this finds: shortcuts that are sound in most histories only.
+//! It finds shortcuts that are sound in most histories only.
 
 #[path = "../../benches/generator/chance.rs"]
 mod chance;
@@ -22,13 +22,13 @@ use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
 use subject::{Subject, Word};
 
-/// Steps of the specification after which trying every order is given up.
+/// Most specification steps of an enumeration.
 const STEPS: u64 = 300_000;
 
-/// Calls in a history, at most.
+/// Most calls of a history.
 const CALLS: usize = 12;
 
-/// What a run came to.
+/// Counts of one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     explained: u64,
@@ -49,7 +49,7 @@ impl Add for Count {
 }
 
 impl Count {
-    /// Both verdicts are met often enough to mean something, and hardly any history is left out.
+    /// Both verdicts occur often enough, and few histories are skipped.
     fn assert_telling(&self, name: &str) {
         let all = self.explained + self.impossible + self.skipped;
         assert!(self.explained * 80 > all && self.impossible * 80 > all, "{name}: {self:?}");
@@ -61,11 +61,11 @@ fn subjects() -> Vec<Subject> {
     own::all().into_iter().chain(provided::all()).collect()
 }
 
-/// Histories that are decided one after the other on as many threads.
+/// Histories decided in sequence on the same number of threads.
 const BLOCK: u64 = 256;
 
-/// Draws histories of a subject, each from its own number, and decides each by definition. One block is checked on one thread,
-/// the next on two.
+/// Draws histories of a subject, each from its own seed, and decides each by definition. Blocks alternate between one
+/// thread and two.
 fn over_histories(
     subject: &Subject,
     seed: u64,
@@ -103,7 +103,7 @@ fn over_histories(
     })
 }
 
-/// A history for a message, told only if it is.
+/// A history for a message, formatted only if needed.
 struct Shown<'a>(&'a dyn Fn() -> String);
 
 impl std::fmt::Display for Shown<'_> {
@@ -112,7 +112,7 @@ impl std::fmt::Display for Shown<'_> {
     }
 }
 
-/// The verifier, asked about all calls at once, decides as the oracle does, and its orders are linearizations.
+/// The verifier, given all calls, decides as the oracle does, and its orders are linearizations.
 fn verifier_agrees(subject: &Subject, number: u64) {
     let count = over_histories(subject, 1, number, |_, shown, history, expected| {
         let calls = history.calls();
@@ -131,7 +131,7 @@ fn verifier_agrees(subject: &Subject, number: u64) {
     count.assert_telling(subject.name);
 }
 
-/// Neighbours of a linearization: most are none, for one reason or another.
+/// Neighbours of a linearization; most are no linearizations.
 fn refuses_what_is_none(subject: &Subject, history: &History<Word, Word>, order: &[u32], shown: &Shown<'_>) {
     let mut others = Vec::new();
     for at in 0..order.len() {
@@ -160,18 +160,19 @@ fn the_verifier_decides_as_every_order_does() {
     }
 }
 
-/// How many of the ways to a verdict are tried with one history, beside the usual one.
+/// Configurations tried for each history, beside the default one.
 const WAYS: u64 = 3;
 
-/// The core of one history of so many is made minimal, which takes longer than all the rest.
+/// One history in this number gets a minimal core, which takes longer than all the rest.
 const MINIMAL: u64 = 16;
 
-/// The search decides as the oracle does whichever way it goes, and its certificates are right and the same on every way.
+/// The search decides as the oracle does in every configuration, and its certificates are right and equal in all.
 fn search_agrees(subject: &Subject, seed: u64, number: u64) -> Count {
     let ways = ways::all();
     let count = over_histories(subject, seed, number, |at, shown, history, expected| {
         let others = (0..WAYS).map(|other| &ways[((at * WAYS + other) % ways.len() as u64) as usize]);
-        // Without forms a history falls into other parts: where several are at fault, the shortest may be another.
+        // Without register forms a history has other partitions. If several violate, another one may have the
+        // shortest core.
         let mut usual = [None, None];
         for way in std::iter::once(&ways[0]).chain(others) {
             let verdict = search::check_with(subject, history, &Budget::default(), way);
@@ -200,7 +201,7 @@ fn search_agrees(subject: &Subject, seed: u64, number: u64) -> Count {
     count
 }
 
-/// No order explains a core; and, if that is asked for, no call can be left out of the minimal one.
+/// No order explains a core. With `minimal`, no call can be left out of it.
 fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core, minimal: bool, shown: &Shown<'_>) {
     let checked = verify::core(subject, history, &found.calls, false, STEPS);
     assert!(checked.is_ok(), "{checked:?} {found:?} {shown}");
@@ -208,7 +209,7 @@ fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core,
         let core = search::minimal(subject, history, found, &Budget::default());
         let checked = verify::core(subject, history, &core.calls, core.minimal, STEPS);
         assert!(checked.is_ok() && core.minimal, "{checked:?} {core:?} {shown}");
-        // Which other calls would explain it, had they come sooner.
+        // The other calls that would explain it, had they been earlier.
         let explained = |sooner: &dyn Fn(u32) -> bool| {
             let changed = |(at, call): (u32, &Call<Word, Word>)| {
                 let (own, invoke) = (core.calls.contains(&at), if sooner(at) { i64::MIN } else { call.invoke });
@@ -231,7 +232,7 @@ fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core,
     }
 }
 
-/// Histories of every subject; three times as many where the search knows what operations do without trying them.
+/// Histories of every subject; three times as many for those whose operations the search knows by form.
 fn search_agrees_on_all(seed: u64, number: u64) {
     let subjects = subjects();
     let weight = |subject: &Subject| if subject.form(&subject.operations[0], None).is_some() { 3 } else { 1 };
@@ -247,7 +248,7 @@ fn the_search_decides_as_every_order_does() {
     search_agrees_on_all(2, 200_000);
 }
 
-/// `cargo test --release --test linearizability -- --ignored --nocapture`; takes its numbers from the environment.
+/// `cargo test --release --test linearizability -- --ignored --nocapture`; the environment sets its numbers.
 #[test]
 #[ignore = "takes an hour"]
 fn the_search_decides_twenty_million_histories_as_every_order_does() {

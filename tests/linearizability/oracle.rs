@@ -1,10 +1,9 @@
-//! Linearizability as it is defined, and nothing else: every order is tried. No memory of what was tried, no reduction, no
-//! knowledge of data types.
+//! Linearizability by definition: enumerates all orders, without memoization, reduction or knowledge of data types.
 
 use retrograde::model::Spec;
 use retrograde::search::{Outcome, SpecHistory};
 
-/// Whether some order explains a history; `None` where more than `steps` steps did not tell.
+/// Whether some order explains a history; `None` if `steps` steps do not decide it.
 pub fn is_linearizable<S: Spec>(spec: &S, history: &SpecHistory<S>, steps: u64) -> Option<bool> {
     let mut left = steps;
     let mut placed = vec![false; history.calls().len()];
@@ -19,7 +18,7 @@ fn some_order<S: Spec>(
     left: &mut u64,
 ) -> Option<bool> {
     let calls = history.calls();
-    // What has returned before another is invoked goes first.
+    // A call that returned before another was invoked goes first.
     let mut earliest_return = None;
     for (call, placed) in calls.iter().zip(&*placed) {
         if let (Outcome::Completed { returned, .. }, false) = (&call.outcome, placed) {
@@ -49,7 +48,7 @@ fn some_order<S: Spec>(
     Some(false)
 }
 
-/// Whether an order is a linearization, clause by clause.
+/// Whether an order is a linearization, clause by clause of the definition.
 pub fn explains<S: Spec>(spec: &S, history: &SpecHistory<S>, order: &[u32]) -> bool {
     let calls = history.calls();
     let times = |at: usize| order.iter().filter(|&&placed| placed as usize == at).count();

@@ -1,9 +1,9 @@
-//! Specifications as a user would write them: no hints, or few.
+//! Specifications as a user would write them, with few hints or none.
 
 use crate::subject::Subject;
 use retrograde::model::Spec;
 
-/// All of them.
+/// All subjects.
 pub fn all() -> Vec<Subject> {
     vec![
         Subject::new("bank", Bank, Bank::operations(), Bank::answers()),
@@ -12,7 +12,7 @@ pub fn all() -> Vec<Subject> {
     ]
 }
 
-/// Accounts between which money moves, none below zero. Transfers connect two accounts, an audit all of them.
+/// Accounts with transfers between them, none below zero. A transfer connects two accounts, an audit all of them.
 struct Bank;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ impl Bank {
     }
 }
 
-/// A register of which nothing is known but what it does.
+/// A register without hints.
 struct PlainRegister;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ enum Access {
 impl Spec for PlainRegister {
     type State = u8;
     type Operation = Access;
-    /// What was read or replaced; for a compare-and-set, 1 or 0.
+    /// The value that was read or replaced; for a compare-and-set, 1 or 0.
     type Answer = u8;
 
     fn initial(&self) -> u8 {
@@ -137,7 +137,7 @@ impl PlainRegister {
     }
 }
 
-/// A buffer of one place: a put waits until it is empty, a take until it is full. What waits may never happen.
+/// A buffer of one place: a put blocks until it is empty, a take until it is full. A blocked call may never return.
 struct Slot;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,7 +149,7 @@ enum Hand {
 impl Spec for Slot {
     type State = Option<u8>;
     type Operation = Hand;
-    /// What was taken; 0 for a put.
+    /// The value that was taken; 0 for a put.
     type Answer = u8;
 
     fn initial(&self) -> Option<u8> {

@@ -1,4 +1,4 @@
-//! The provided models.
+//! The provided models as subjects.
 
 use crate::subject::{Subject, Word};
 use retrograde::model::{
@@ -7,14 +7,14 @@ use retrograde::model::{
     unordered_queue,
 };
 
-/// A specification with what can be asked of it and answered.
+/// A specification with its operations and answers.
 struct Small<S: Spec> {
     spec: S,
     operations: Vec<S::Operation>,
     answers: Vec<S::Answer>,
 }
 
-/// All of them.
+/// All subjects.
 pub fn all() -> Vec<Subject> {
     vec![
         register(None, &[1, 2]).named("register"),
@@ -63,7 +63,7 @@ fn cas_register<V: Datum>(initial: Option<V>, values: &[V]) -> Small<CasRegister
     let mut operations = vec![Operation::Read; values.len() + 1];
     for (at, value) in values.iter().enumerate() {
         operations.push(Operation::Write(value.clone()));
-        // Chains, a step back, and one that changes nothing.
+        // Chains, a step back, and a compare-and-set without a change.
         operations.push(Operation::Cas(Some(value.clone()), values[(at + 1) % values.len()].clone()));
     }
     operations.push(Operation::Cas(Some(values[1].clone()), values[0].clone()));
@@ -146,7 +146,7 @@ fn list_append() -> Small<ListAppend<char, u8>> {
     Small { spec: ListAppend::default(), operations, answers }
 }
 
-/// A lock with two owners, and whoever says no name.
+/// A lock with two owners, and calls without an owner.
 fn mutex() -> Small<Mutex<u8>> {
     use mutex::Operation::{Acquire, Release};
     let owners = [None, Some(1), Some(1), Some(2), Some(2)];
@@ -217,11 +217,11 @@ fn pool() -> Small<Pool<u8>> {
     Small { spec: Pool::default(), operations, answers: vec![()] }
 }
 
-/// A pool, and what an allocation that nobody saw can have been.
+/// A pool, and the meanings of an allocation without an answer.
 pub struct UnseenAllocations {
     /// The pool.
     pub drawn: Subject,
-    /// The same with more operations.
+    /// The same pool with more operations.
     pub meant: Subject,
 }
 
@@ -232,7 +232,7 @@ impl UnseenAllocations {
         UnseenAllocations { drawn: pool().named("pool"), meant: meant.named("pool") }
     }
 
-    /// Of each item that others name, or of one that nobody else has.
+    /// An item that other calls name, or one that no other call has.
     pub fn meanings(&self, operation: Word, call: usize) -> Vec<Word> {
         let words = &self.meant.operations;
         let is_unseen = format!("{operation:?}") == "AllocateUnseen";

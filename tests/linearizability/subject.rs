@@ -1,6 +1,6 @@
-//! What histories are drawn of: a specification with the few operations and answers of a small world.
+//! The subject of drawn histories: a specification with few operations and answers.
 //!
-//! All of them behind one type, so that the search is compiled once for this test and not once for each.
+//! All subjects share one type, so that the search is compiled once for this test.
 
 use retrograde::model::{Effect, RegisterForm, Spec, Value};
 use std::any::Any;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One of the operations, or answers, of a subject.
+/// An operation or an answer of a subject.
 #[derive(Clone, Copy)]
 pub struct Word {
     index: usize,
@@ -80,19 +80,19 @@ impl Hash for State {
     }
 }
 
-/// A specification with its small world.
+/// A specification with its operations and answers.
 pub struct Subject {
-    /// For messages.
+    /// Name for messages.
     pub name: &'static str,
-    /// What stands there twice is drawn twice as often.
+    /// Repeated operations are drawn more often.
     pub operations: Vec<Word>,
-    /// Which of them an operation can have, the specification says.
+    /// Possible answers; the specification decides which ones an operation has.
     pub answers: Vec<Word>,
     model: Box<dyn Model>,
 }
 
 impl Subject {
-    /// A specification; its operations and answers.
+    /// A specification with its operations and answers.
     pub fn new<S>(name: &'static str, spec: S, operations: Vec<S::Operation>, answers: Vec<S::Answer>) -> Subject
     where
         S: Spec + Send + 'static,

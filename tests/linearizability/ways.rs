@@ -1,8 +1,8 @@
-//! All ways to a verdict: every strategy, every reduction alone and all but it.
+//! All search configurations: every strategy, and every reduction alone and left out.
 
 use retrograde::search::{Reductions, SearchConfig, Width};
 
-/// The first one is what everybody gets.
+/// The first one is the default.
 pub fn all() -> Vec<SearchConfig> {
     let (every, none) = (Reductions::default(), Reductions::NONE);
     let reductions = [
@@ -24,7 +24,7 @@ pub fn all() -> Vec<SearchConfig> {
     let usual = SearchConfig::default();
     let widths = [Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
     let widths = widths.map(|width| SearchConfig { width, ..usual });
-    // Of legs of five events even a small history has several.
+    // With segments of five events even a small history has several.
     let strategies = [&[usual, SearchConfig { min_segment_events: 5, ..usual }], &widths[..]].concat();
     let of_registers = reductions
         .iter()

@@ -1,4 +1,4 @@
-//! Every format of reports, over every incident: what is written is what its standard asks for.
+//! Every report format, over every incident: the output conforms to its standard.
 
 #[path = "../support/program.rs"]
 mod program;
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Each variant of each incident: its name, its history and what was decided.
+/// Each variant of each incident: its name, history and judgement.
 fn incidents() -> Vec<(String, History, Judgement)> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("histories/incidents");
     let mut found = Vec::new();

@@ -1,8 +1,8 @@
-//! A reader of traces that shares nothing with their writer: it checks what a viewer relies on.
+//! A trace reader that shares no code with the writer. It checks the properties that a viewer needs.
 
 use std::collections::{HashMap, HashSet};
 
-/// What a trace holds.
+/// The content of a trace.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub slices: usize,
@@ -14,7 +14,7 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Reads a trace and checks that it is whole.
+/// Reads a trace and checks that it is complete.
 pub fn read(bytes: &[u8]) -> Result<Trace, String> {
     let mut trace = Trace::default();
     let mut tracks = HashSet::new();

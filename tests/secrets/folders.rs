@@ -1,14 +1,14 @@
-//! The folders: recordings of every format, with secrets wherever no name stands.
+//! Folders of every format, with secrets in every place that holds no name.
 
 use crate::{LABEL, NUMBER, SECRET, member};
 use base64::Engine as _;
 use std::io::Write as _;
 
-/// A folder of evidence.
+/// A folder of evidence with secrets.
 pub struct Laden {
     pub name: &'static str,
     pub files: Vec<(&'static str, Vec<u8>)>,
-    /// What the page has to show all the same.
+    /// Texts that the page must show all the same.
     pub shown: Vec<&'static str>,
 }
 
@@ -17,13 +17,13 @@ fn laden(name: &'static str, files: Vec<(&'static str, String)>, shown: &[&'stat
     Laden { name, files, shown: shown.to_vec() }
 }
 
-/// A text with the secrets in their places: `$S` the text, `$B` its base64, `$N` the number, `$L` the label.
+/// A text with the secrets inserted: `$S` the text, `$B` its base64, `$N` the number, `$L` the label.
 fn filled(text: &str) -> String {
     let base64 = base64::engine::general_purpose::STANDARD.encode(SECRET);
     text.replace("$S", SECRET).replace("$B", &base64).replace("$N", NUMBER).replace("$L", LABEL)
 }
 
-/// An object that holds secrets everywhere, of a kind and a version.
+/// An object of a kind and a version, with secrets everywhere.
 fn object(kind: &str, version: u32) -> String {
     let more = match kind {
         "Secret" => r#""spec":{"nodeName":"$S"},"status":{"phase":"$S"},"type":"$S","#,
@@ -35,7 +35,7 @@ fn object(kind: &str, version: u32) -> String {
     )
 }
 
-/// An audit event, with members behind its own.
+/// An audit event, with `more` members.
 fn event(number: u32, level: &str, verb: &str, resource: &str, more: &str) -> String {
     format!(
         r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"{level}","auditID":"a{number}","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/d/{resource}/s?pretty=$S&token=$S","verb":"{verb}","user":{{"username":"eve","uid":"$S","groups":["$S"],"extra":{{"authentication.kubernetes.io/credential-id":["$S"],"$S":["$B"]}}}},"sourceIPs":["10.0.0.1"],"userAgent":"kubectl/v1","objectRef":{{"resource":"{resource}","namespace":"d","name":"s","apiVersion":"v1"}},"requestReceivedTimestamp":"2026-03-02T00:00:0{number}.000000Z","stageTimestamp":"2026-03-02T00:00:0{number}.001000Z","annotations":{{"authorization.k8s.io/reason":"$S","patch.webhook.admission.k8s.io/round_0_index_0":"{{\"patch\":[{{\"op\":\"add\",\"value\":\"$S\"}}]}}"}},"$S":"$S"{more}}}"#
@@ -53,7 +53,7 @@ fn read(number: u32, level: &str, kind: &str, version: u32) -> String {
     event(number, level, "get", &resource, &format!(",{status}{body}"))
 }
 
-/// Three reads, the last one of the past.
+/// Three reads, the last one of an older version.
 fn audit(level: &str, kind: &str) -> String {
     [105, 109, 102].iter().zip(0..).map(|(version, at)| read(at, level, kind, *version)).collect()
 }
@@ -71,7 +71,7 @@ fn capture(body: impl Fn(u32) -> String) -> String {
     text
 }
 
-/// An object with one more member.
+/// A Secret with one more member.
 fn with(version: u32, member: &str) -> String {
     let object = object("Secret", version);
     format!("{},\"x\":{member}}}", &object[..object.len() - 1])
@@ -83,7 +83,7 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// All of them.
+/// All folders.
 pub fn all() -> Vec<Laden> {
     let deep = format!("{}\"$S\"{}", "[".repeat(300), "]".repeat(300));
     let watch_event = |kind: &str, version: u32| {

@@ -1,10 +1,10 @@
-//! Names that a stranger chose: no output acts upon them.
+//! Hostile names: no output may interpret them.
 
 use crate::{Folder, REPORTS};
 use std::fs;
 use std::process::Command;
 
-/// Controls of both sets, direction marks, what is no character, and markup, links and mentions of everything.
+/// Control characters of both sets, direction marks, noncharacters, and markup, links and mentions of every format.
 const NAME: &str =
     "eve\u{1b}[2J\u{9b}31m\u{202e}\u{fffe}\u{ffff}</details>]]><b>\"'`|@team https://evil.example/x www.evil.example";
 
@@ -70,7 +70,7 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
         vec!["explain".to_owned(), path.clone(), "--client".into(), "eve".into()],
         vec!["verify".to_owned(), to.text("json"), path.clone()],
         vec!["pack".to_owned(), path.clone(), "-o".into(), to.0.join(name).display().to_string()],
-        // Nothing is packed, and the files are named.
+        // No file is packed, and the message names the inputs.
         vec!["pack".to_owned(), to.text("json"), "-o".into(), to.text("none.rgh")],
         vec!["check".to_owned(), evidence.0.join("none\u{1b}[2J").display().to_string()],
     ];
@@ -86,7 +86,7 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
         told
     };
     commands.iter().for_each(|arguments| drop(run(arguments)));
-    // A container that is none is told by its path, and a folder that cannot be made by its own.
+    // Messages name an invalid container, and a cache folder that cannot be created, by their paths.
     for entry in fs::read_dir(&cache).unwrap().flatten() {
         fs::write(entry.path(), "no container").unwrap();
     }
@@ -101,7 +101,7 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
     }
     let trace = written("perfetto");
     assert!(!trace.contains('\u{202e}') && !trace.contains("\u{1b}[") && trace.contains("u{202e}"));
-    // What viewers decode is harmless, too; programs get names as they are.
+    // Decoded text of viewers is harmless too; programs receive names unchanged.
     let sarif: serde_json::Value = serde_json::from_str(&written("sarif")).unwrap();
     texts(&sarif).into_iter().for_each(|text| assert_harmless(text, "sarif"));
     let page = written("html");
@@ -115,7 +115,7 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
     let report = quick_junit::Report::deserialize_from_str(&junit).expect("JUnit XML");
     assert_eq!(report.test_suites.len(), 1);
 
-    // Outside of code nothing in Markdown becomes a link or a mention.
+    // Outside of code, Markdown must have neither links nor mentions.
     let mut fence = None;
     for line in written("markdown").lines() {
         let run = line.len() - line.trim_start_matches('`').len();
@@ -132,7 +132,7 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
     }
 }
 
-/// A line of Markdown without what stands in code.
+/// A line of Markdown without its code.
 fn without_code(line: &str) -> String {
     let mut bare = String::new();
     let mut rest = line;

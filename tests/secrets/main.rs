@@ -1,7 +1,7 @@
-//! Nothing secret leaves: every command reads folders that are laden with secret strings, and none of what it writes has one of them.
+//! No secret leaves: every command reads folders with secret strings, and no output may contain one.
 //!
-//! Names of objects, namespaces, users and clients are no secrets, nor are the values in recognised operation logs. Everything else that a
-//! recording may hold is: bodies, annotations, headers, messages, marks of tokens, values of etcd, lines that cannot be read.
+//! Names of objects, namespaces, users and clients are not secret, nor are values in recognised operation logs.
+//! Everything else is: bodies, annotations, headers, messages, token ids, values of etcd, lines that cannot be read.
 #![cfg(feature = "cli")]
 
 mod folders;
@@ -13,16 +13,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What must not leave.
+/// The secret text.
 pub const SECRET: &str = "Hunter2secret";
 
-/// The same as a number, where a recording has one.
+/// The secret as a number.
 pub const NUMBER: &str = "7333774259";
 
-/// In labels of Secrets: selectors are held against them, so a container has them. No report does.
+/// A label of Secrets. Selectors are compared with labels, so a container has them. No report does.
 pub const LABEL: &str = "Hunter3label";
 
-/// A folder that is removed with the test.
+/// A folder, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -44,14 +44,14 @@ impl Drop for Folder {
     }
 }
 
-/// A text as it is, in base64 at each of the three places that it may have there, and in hexadecimal.
+/// A text plain, in base64 at each of its three alignments, and in hexadecimal.
 fn forms(secret: &str) -> Vec<String> {
     use base64::Engine as _;
     let mut forms = vec![secret.to_owned()];
     for before in 0..3usize {
         let text = [&vec![0; before], secret.as_bytes()].concat();
         let code = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&text);
-        // Characters at the ends depend on the bytes beside.
+        // The characters at the ends depend on neighbouring bytes.
         let (begin, end) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
         forms.push(code[begin..end].to_owned());
     }
@@ -70,7 +70,7 @@ fn assert_clean(bytes: &[u8], secrets: &[&str], of: &str) {
     }
 }
 
-/// The chunks of a container, unpacked.
+/// The decompressed chunks of a container.
 fn unpacked(container: &[u8]) -> Vec<u8> {
     let (mut all, mut rest) = (Vec::new(), &container[16..]);
     while rest.len() >= 20 {
@@ -88,7 +88,7 @@ fn unpacked(container: &[u8]) -> Vec<u8> {
 
 const REPORTS: [&str; 8] = ["human", "json", "html", "markdown", "junit", "sarif", "dot", "perfetto"];
 
-/// Runs every command on a folder, and looks for secrets in all that it writes. Returns the page.
+/// Runs every command on a folder and searches all output for secrets. Returns the page.
 fn run_all(evidence: &str, name: &str) -> String {
     let to = Folder::new(&format!("{name}-to"));
     let reports = |prefix: &str| REPORTS.map(|kind| format!("{kind}={}", to.text(&format!("{prefix}.{kind}"))));
@@ -123,7 +123,7 @@ fn run_all(evidence: &str, name: &str) -> String {
         }
     };
     commands.iter().for_each(|arguments| look(arguments));
-    // Evidence in the place of a report.
+    // Evidence in place of a report.
     for entry in fs::read_dir(evidence).into_iter().flatten().flatten() {
         let path = entry.path().display().to_string();
         look(&typed(&["verify", &path, evidence]));
@@ -163,7 +163,7 @@ fn no_command_writes_what_is_secret_in_any_folder() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// Whether something secret leaves a folder, or something that is none is not shown; what it was stands on standard error.
+/// Whether a secret leaves a folder, or a required text is not shown. Standard error has the reason.
 fn fails(folder: &folders::Laden) -> bool {
     std::panic::catch_unwind(|| {
         let evidence = Folder::new(folder.name);

@@ -1,10 +1,10 @@
-//! What a member of etcd had on disk, with values that are secret.
+//! Files of an etcd member with secret values.
 
 #[allow(dead_code)]
 #[path = "../../src/ingest/etcd/fixture.rs"]
 mod fixture;
 
-/// The checksum of bbolt's meta pages, which the fixture asks for.
+/// The checksum of bbolt's meta pages, which the fixture needs.
 mod bbolt {
     pub fn fnv(bytes: &[u8]) -> u64 {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
@@ -14,7 +14,7 @@ mod bbolt {
 use fixture::{Buckets, Message, Segment, put, revision, store};
 use std::collections::BTreeMap;
 
-/// A write-ahead log of two puts; an entry behind them that cannot be read, with the secret in it.
+/// A write-ahead log of two puts and an entry that cannot be decoded, with the secret in it.
 pub fn log(secret: &[u8]) -> Vec<u8> {
     let broken = Message([&[0xff, 0xff, 0x07][..], secret].concat());
     let user = Message::default().message(1100, Message::default().bytes(1, b"eve").bytes(2, secret));

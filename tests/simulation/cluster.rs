@@ -1,5 +1,5 @@
-//! A simulated cluster: one etcd, API servers with lagging caches, clients that write, list, get and watch, and recorders
-//! beside them. Everything is drawn from a seed. Faults are injected one at a time, and the simulation knows what it did.
+//! A simulated cluster: one etcd, API servers with stale caches, clients that write, list, get and watch, and their
+//! recorders. A seed determines everything. Faults are injected one at a time, and the simulation knows them.
 
 use crate::controllers::{Controller, Setting};
 use crate::dice::Dice;
@@ -19,7 +19,7 @@ pub(super) struct Object {
 pub(super) struct Change {
     pub(super) revision: u64,
     pub(super) name: String,
-    /// The object after the change, or the one that was removed.
+    /// The object after the change, or the deleted one.
     pub(super) object: Object,
     pub(super) deleted: bool,
     pub(super) created: bool,
@@ -27,7 +27,7 @@ pub(super) struct Change {
 
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// Everything through here is in its cache.
+    /// The cache has everything through this revision.
     pub(super) cache: u64,
     pub(super) lag: u64,
     pub(super) audit: Vec<(u64, String)>,
@@ -53,20 +53,20 @@ pub(super) struct Client {
     pub(super) incarnation: u64,
     pub(super) busy: u64,
     pub(super) lines: Vec<String>,
-    /// What its reflector had come to; its pinned server.
+    /// The last revision of its reflector, and its pinned server.
     pub(super) frontier: u64,
     pub(super) pinned: usize,
     pub(super) phase: Option<u64>,
     pub(super) captured: bool,
     pub(super) agent: String,
     pub(super) context: (u64, usize),
-    /// Whether this life has had a stream: without one, a watch from anywhere is a new consumer.
+    /// Whether this incarnation has had a stream. Without one, a watch from any revision is a new consumer.
     pub(super) streamed: bool,
-    /// Revision of its last list: a watch from there is explained by it.
+    /// Revision of its last list, which explains a watch from there.
     pub(super) listed: u64,
 }
 
-/// The recorded evidence, file by file, and the audit id at fault where there is one.
+/// The recorded evidence by file, and the audit id of the fault.
 pub struct Recording {
     pub files: Vec<(String, String)>,
     pub injected: bool,
@@ -82,7 +82,7 @@ pub struct Cluster {
     pub(super) servers: Vec<Server>,
     pub(super) clients: Vec<Client>,
     pub(super) streams: Vec<Stream>,
-    /// What controllers share, and the controllers.
+    /// The objects that controllers share, and the controllers.
     pub(super) settings: BTreeMap<String, Setting>,
     pub(super) controllers: Vec<Controller>,
     pub(super) next_id: u64,
@@ -92,7 +92,7 @@ pub struct Cluster {
     pub(super) shared_clock: bool,
 }
 
-/// A node is given once and for good; what makes an object leave a selector here is its phase.
+/// A pod keeps its node, so objects leave a selector by their phase.
 const PHASES: [&str; 3] = ["Pending", "Running", "Unknown"];
 const START: u64 = 1_700_000_000_000_000_000;
 
@@ -254,7 +254,7 @@ impl Cluster {
                 }
             }
             let last = &self.log[self.log.len() - 1];
-            // A deletion's answer does not show its revision, so only a put collides visibly.
+            // A deletion's answer does not have its revision, so only a put collides visibly.
             let other_key = last.name != name && !last.deleted;
             if other_key && self.strikes(Fault::Collision, late, client) {
                 next = self.log[self.log.len() - 1].revision;
@@ -324,7 +324,7 @@ impl Cluster {
                     );
                 }
                 if !conflict && self.dice.one_in(8) {
-                    // Nothing changes: the answer carries the old version.
+                    // Nothing changes: the answer has the old version.
                     return self.exchange(
                         client,
                         server,
@@ -368,13 +368,13 @@ impl Cluster {
         self.log.push(Change { revision, name: name.to_owned(), object, deleted, created });
     }
 
-    /// Whether some change above a revision was answered long enough ago to be certainly before now.
+    /// Whether a change above a revision was answered long enough ago to be certainly in the past.
     pub(super) fn settled(&self, revision: u64) -> bool {
         self.log.iter().filter(|c| c.revision > revision).count() > 1
     }
 }
 
-/// How a phase is written.
+/// The name of a phase.
 pub(super) fn phase_name(phase: u64) -> &'static str {
     PHASES[(phase - 1) as usize]
 }

@@ -1,5 +1,6 @@
-//! Controllers that change what they have read: shared objects, a field for each controller. One compares and decides anew after a
-//! conflict, one may send its old content again, one may leave the version out, one patches its own field only.
+//! Controllers that change objects they have read. They share objects and own one field each. One compares and
+//! decides again after a conflict, one may resend its old content, one may omit the version, one patches only its own
+//! field.
 
 use crate::cluster::Cluster;
 use crate::fault::Fault;
@@ -25,9 +26,9 @@ enum Style {
 pub(super) struct Controller {
     client: usize,
     style: Style,
-    /// Its field.
+    /// The field that it owns.
     field: &'static str,
-    /// What it has read and not written yet.
+    /// The object that it has read and not written yet.
     held: Option<(String, Setting)>,
 }
 
@@ -41,7 +42,7 @@ impl Controller {
 }
 
 impl Cluster {
-    /// What the controllers share; whoever made it changes it no more.
+    /// Creates the shared objects. Their creator does not change them later.
     pub(super) fn create_settings(&mut self) {
         for name in ["conf-0", "conf-1"] {
             let data = self.controllers.iter().map(|c| (c.field, 0)).collect();
@@ -56,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// One controller reads, or writes what follows from what it has read.
+    /// One controller reads, or writes from what it has read.
     pub(super) fn control(&mut self, late: bool) {
         let at = self.dice_of(4);
         let client = self.controllers[at].client;
@@ -88,7 +89,7 @@ impl Cluster {
             ..*setting
         };
         let current = self.settings[name].clone();
-        // Whether somebody else changed a field in between.
+        // Whether another controller changed a field in between.
         let others = held.data.iter().any(|(f, v)| *f != field && current.data[f] != *v);
         let mine = with_own(&held);
         if style == Style::Patches {
@@ -110,7 +111,7 @@ impl Cluster {
         let uri = format!("{PATH}/{name}");
         self.exchange(client, 0, "update", "PUT", &uri, Some(shown(name, &mine)), 409, Some(refused), Some(name));
         if self.dice.one_in(3) {
-            // It gives up, and begins anew another time.
+            // It gives up and starts over later.
             return;
         }
         let current = self.read(client, name);

@@ -1,7 +1,7 @@
 //! More evidence never weakens a verdict.
 //!
-//! Folders grow file by file, in the forms that evidence has: audit logs of every level, cut by rotation or merged, captures whole or cut
-//! down by a recorder. `SIMULATION_SEEDS` says how many clusters; each makes about ten folders.
+//! Folders grow file by file, in all forms of evidence: audit logs of every level, rotated or merged, captures whole
+//! or reduced by a recorder. `SIMULATION_SEEDS` is the number of clusters; each makes about ten folders.
 
 use crate::cluster::Cluster;
 use crate::dice::Dice;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 type File = (String, String);
 
-/// The audit logs of all servers in one file, in order of their times, as exports of clouds and log stores have them.
+/// The audit logs of all servers in one file, in time order, as exports of clouds and log stores are.
 pub fn merged(files: &[File]) -> Vec<File> {
     let (audit, mut others): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|(name, _)| name.starts_with("audit"));
     let time = |line: &&str| line.split("\"stageTimestamp\":\"").nth(1).map(|rest| rest[..27].to_owned());
@@ -23,7 +23,7 @@ pub fn merged(files: &[File]) -> Vec<File> {
     others
 }
 
-/// The folder at some moment, and what is said of it.
+/// A folder at one moment, and its judgement.
 struct Stage {
     history: History,
     judgement: Judgement,
@@ -36,7 +36,8 @@ impl Stage {
         Stage { history, judgement }
     }
 
-    /// Whether it speaks of what went wrong: a finding of one of the fault's rules, or an obligation that such a rule left open.
+    /// Whether it reports the fault: by a finding of one of its rules, or by an obligation that such a rule left
+    /// open.
     fn tells(&self, fault: Fault) -> bool {
         let must = fault.rules().0;
         let found = |f: &retrograde::check::Finding| f.kind != Kind::Hazard && must.contains(&f.rule);
@@ -44,7 +45,7 @@ impl Stage {
     }
 }
 
-/// What a folder must not lose by one more file. `adds_nothing`: the file tells of nothing that the others do not tell.
+/// The loss of a judgement by one more file, as a message. `adds_nothing`: the file has no evidence beyond the others.
 fn weaker(before: &Stage, after: &Stage, fault: Fault, adds_nothing: bool) -> Option<&'static str> {
     let [former, latter] = [&before.judgement.verdict, &after.judgement.verdict];
     let holds = *latter == Verdict::Holds;
@@ -103,7 +104,7 @@ fn no_file_that_is_added_weakens_a_verdict() {
     assert!(weakened.is_empty(), "{} of {folders} folders:\n{}", weakened.len(), weakened.join("\n"));
 }
 
-/// Writes a folder to `SIMULATION_OUT`, to look at.
+/// Writes a folder to `SIMULATION_OUT` for inspection.
 fn write_out(folder: &[File]) {
     let Some(out) = std::env::var_os("SIMULATION_OUT").map(std::path::PathBuf::from) else { return };
     for (name, content) in folder {
@@ -113,7 +114,7 @@ fn write_out(folder: &[File]) {
     }
 }
 
-/// A file that tells of nothing that the folder does not tell: one of its files again, or what another client did elsewhere.
+/// A file without new evidence: a copy of a file, or another client's traffic elsewhere.
 fn of_nothing_else(folder: &[File], dice: &mut Dice) -> File {
     let number = folder.len();
     let (name, content) = &folder[dice.roll(folder.len() as u64) as usize];
@@ -129,20 +130,20 @@ fn of_nothing_else(folder: &[File], dice: &mut Dice) -> File {
     (format!("captures/stranger-{number}.jsonl"), lines.map(|line| line.to_string() + "\n").concat())
 }
 
-/// An audit log as its server rotates it: the second part goes on where the first ends.
+/// An audit log rotated by its server: the second part continues the first.
 fn rotated((name, content): File, dice: &mut Dice) -> Vec<File> {
     let Some(start) = name.strip_suffix(".log").filter(|_| dice.one_in(4)) else { return vec![(name, content)] };
     let lines: Vec<&str> = content.lines().collect();
     let (old, new) = lines.split_at(dice.roll(lines.len() as u64 + 1) as usize);
     let part = |name: String, lines: &[&str]| (name, lines.iter().map(|line| format!("{line}\n")).collect());
-    // `load` knows the server by the name of the file, and a rotated part belongs to the same server.
+    // `load` derives the server from the name of the file, and a rotated part belongs to the same server.
     [part(format!("{start}.old.log"), old), part(name.clone(), new)]
         .into_iter()
         .filter(|f: &File| !f.1.is_empty())
         .collect()
 }
 
-/// An audit log as a policy of some level leaves it, or a capture as some recorder leaves it.
+/// An audit log under a policy of some level, or a capture of some recorder.
 fn in_some_form((name, content): File, dice: &mut Dice) -> File {
     let audit = name.starts_with("audit");
     let left: &[&str] = match (audit, dice.roll(4)) {
@@ -165,7 +166,8 @@ fn in_some_form((name, content): File, dice: &mut Dice) -> File {
     (name, content.lines().map(line).collect())
 }
 
-/// Cuts the object at a path, or the items of a list there, down to what identifies it, as a recorder does that keeps no other field.
+/// Reduces the object at a path, or the items of a list there, to its identity, as a recorder without declared fields
+/// does.
 fn cut_to_identity(line: &mut Value, path: &[&str]) {
     let Some(body) = path.iter().try_fold(line, |value, name| value.get_mut(*name)) else { return };
     if let Some(items) = body.get_mut("items").and_then(Value::as_array_mut) {

@@ -1,6 +1,6 @@
-//! What can be made to go wrong, and which rules must then speak.
+//! The faults of a simulation, and the rules that must report them.
 
-/// What goes wrong, at most one kind a run.
+/// A fault; a run has at most one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -70,7 +70,7 @@ impl Fault {
         Fault::BlindReplace,
     ];
 
-    /// The rules of which one must speak, and those that may as well (consequences).
+    /// Rules of which one must report the fault, and rules that may report its consequences.
     pub fn rules(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Fault::None => (&[], &[]),
@@ -78,7 +78,7 @@ impl Fault {
             Fault::StaleConsistentGet => (&["stale-consistent-read"], &["monotonic-reads", "read-your-writes"]),
             Fault::BelowMinimum => (&["below-minimum"], &["monotonic-reads"]),
             Fault::WrongSnapshot => (&["wrong-snapshot"], &[]),
-            // The watch that starts from the list shows the item changed, although the list did not hold it.
+            // The watch from the list delivers the item as modified, although the list did not have it.
             Fault::LostItem | Fault::OldItem => {
                 (&["torn-snapshot"], &["monotonic-reads", "read-your-writes", "watch-type"])
             }
@@ -101,7 +101,7 @@ impl Fault {
     }
 }
 
-/// What a store with a broken order entails.
+/// Rules that a broken revision order also violates.
 const STORE: &[&str] = &[
     "revision-rewind",
     "revision-reuse",

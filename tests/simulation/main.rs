@@ -1,7 +1,7 @@
-//! Simulated clusters: a healthy one must hold whatever the seed, and each injected fault must be found under its rule.
+//! Simulated clusters: a correct one must hold for every seed, and each injected fault must be found under its rule.
 //!
-//! Which bugs this finds: false alarms from legal interleavings (lagging caches, selectors, no-op writes, conflicts, restarts),
-//! and rules that miss their own fault in evidence that was not made for them. The rules' own tests use sketches instead.
+//! It finds false alarms from legal interleavings (stale caches, selectors, no-op writes, conflicts, restarts), and
+//! rules that miss their fault in evidence not made for them. The rules' own tests use sketches instead.
 
 mod cluster;
 mod controllers;
@@ -58,7 +58,7 @@ fn describe(history: &History, judgement: &Judgement) -> String {
 fn seeds(default: u64) -> std::ops::Range<u64> {
     let Ok(said) = std::env::var("SIMULATION_SEEDS") else { return 0..default };
     let number =
-        |text: &str| text.parse().unwrap_or_else(|_| panic!("SIMULATION_SEEDS={said} is no number and no range"));
+        |text: &str| text.parse().unwrap_or_else(|_| panic!("SIMULATION_SEEDS={said} is neither a number nor a range"));
     said.split_once("..").map_or_else(|| 0..number(&said), |(from, to)| number(from)..number(to))
 }
 
@@ -76,7 +76,8 @@ fn a_healthy_cluster_holds_whatever_the_seed() {
             assert!(history.problems.is_empty(), "seed {seed}: {:?}", history.problems);
             let judgement = retrograde::judge(&history, &retrograde::Options::default());
             let alarms = describe(&history, &judgement);
-            // Where two servers' clocks differ by an unknown offset, a suspect that says so is right; a violation never is.
+            // If two servers' clocks differ by an unknown offset, a suspect for that reason is right; a violation
+            // never is.
             let tolerated = |f: &retrograde::check::Finding| match f.kind {
                 Kind::Violation => false,
                 Kind::Suspect => !shared && f.certificate.reason.contains("clocks"),
@@ -107,11 +108,11 @@ fn every_injected_fault_is_found_under_its_rule_and_nothing_unrelated_is() {
             let unrelated: Vec<_> = found.iter().filter(|r| !must.contains(r) && !may.contains(r)).collect();
             assert!(unrelated.is_empty(), "{fault:?}, seed {seed}: {unrelated:?}\n{}", describe(&history, &judgement));
             injected += 1;
-            // A lost item is proved only where the evidence shows the object again; a few seeds end before that.
+            // A lost item is proved only if the evidence has the object again; a few seeds end before that.
             let proof_may_lack = matches!(fault, Fault::LostItem);
             let hit = must.iter().any(|r| found.contains(r));
-            // Where the servers' logs show no watch of the resource, a policy may leave out what the writer had been told: the rule then
-            // counts the write as undecided.
+            // If the servers' logs have no watch of the resource, a policy may have omitted events that the writer
+            // received. The rule then counts the write as undecided.
             let is_open = |r: &retrograde::check::RuleReport| must.contains(&r.rule) && !r.undecided.is_empty();
             let is_undecided = matches!(fault, Fault::BlindReplace) && judgement.rules.iter().any(is_open);
             assert!(

@@ -1,4 +1,4 @@
-//! Lists and gets, and how a server can answer them wrongly.
+//! Lists and gets, and their wrong answers.
 
 use crate::cluster::Cluster;
 use crate::fault::Fault;

@@ -1,4 +1,4 @@
-//! What the servers' audit logs and the clients' captures hold of each exchange.
+//! Writes each exchange into the servers' audit logs and the clients' captures.
 
 use crate::cluster::{Cluster, Object, phase_name};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ impl Cluster {
         client.frontier = client.frontier.max(version);
     }
 
-    /// Records one exchange on both sides: invoke before now, return after it.
+    /// Records one exchange on both sides: invocation before now, return after it.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn exchange(
         &mut self,

@@ -1,4 +1,4 @@
-//! Watches: beginnings, deliveries, bookmarks, ends, and the restarts of the processes behind them.
+//! Watches: starts, deliveries, bookmarks, ends, and restarts of their processes.
 
 use crate::cluster::{Change, Cluster, Stream, phase_name};
 use crate::fault::Fault;
@@ -6,7 +6,7 @@ use crate::recorder::{body, time};
 use serde_json::{Value, json};
 
 impl Cluster {
-    /// Caches take in what is old enough; streams deliver what their server's cache has.
+    /// Caches take changes that are old enough; streams deliver what their server's cache has.
     pub(super) fn advance_caches(&mut self) {
         for server in 0..self.servers.len() {
             let lag = self.servers[server].lag;
@@ -45,7 +45,7 @@ impl Cluster {
             let plain = kind == "ADDED" && change.created && phase.is_none();
             let kind = if plain && self.strikes(Fault::WrongType, true, client) { "MODIFIED" } else { kind };
             let stream = &mut self.streams[at];
-            // Leaving shows the object as it was, at the version of the change.
+            // Leaving a selector delivers the object's former state with the version of the change.
             let mut shown = body(&change.name, &change.object, change.revision);
             let before = stream.members.get(&change.name).copied();
             if matches {
@@ -65,7 +65,8 @@ impl Cluster {
         self.streams[at].position = self.streams[at].position.max(cache);
         let (client, delivered) = (self.streams[at].client, self.streams[at].delivered);
         if events.len() >= 2 && delivered > 0 {
-            // Something after it is delivered, so the hole shows; a deletion's revision may be known from nowhere else.
+            // A later event is delivered, so the gap is visible. The revision of a deletion may be in no other
+            // evidence.
             let out = events[..events.len() - 1].iter().position(|e| e["type"] != "DELETED");
             if let Some(out) = out.filter(|_| self.strikes(Fault::DroppedEvent, true, client)) {
                 events.remove(out);
@@ -84,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// A reflector's beginning, or its next watch.
+    /// Starts a reflector, or its next watch.
     pub(super) fn watch(&mut self, client: usize, late: bool) {
         if self.streams.iter().any(|s| s.client == client) {
             return;
@@ -95,7 +96,7 @@ impl Cluster {
             .map_or(String::new(), |n| format!("&fieldSelector=status.phase%3D{}", phase_name(n)));
         let (mut server, phase) = (self.clients[client].pinned, self.clients[client].phase);
         if self.clients[client].frontier == 0 {
-            // resourceVersion=0 always from one server: its cache only goes on.
+            // resourceVersion=0 always from one server, whose cache only advances.
             let revision = self.servers[server].cache;
             let items = self.items(&self.state_at(revision), phase);
             let answer = self.answer_list(revision, items);
@@ -104,7 +105,7 @@ impl Cluster {
             self.clients[client].frontier = revision;
             self.clients[client].listed = revision;
         } else if self.dice.one_in(2) {
-            // A watch that carries its revision along may go to any server.
+            // A watch from a revision may go to any server.
             server = self.dice_of(2);
         }
         let frontier = self.clients[client].frontier;
@@ -188,7 +189,7 @@ impl Cluster {
         let revision = early.unwrap_or(cache.max(position));
         self.record_event(at, json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null}}}));
         if early.is_some() {
-            // What was skipped comes after all.
+            // The skipped events arrive after all.
             self.servers[server].cache = self.revision;
             self.deliver(at);
         }
@@ -209,7 +210,7 @@ impl Cluster {
         self.audit(stream.client, stream.server, "watch", &stream.uri, span, &stream.audit_id, None, 200, None, None);
     }
 
-    /// A process dies and comes back; its reflector lists again.
+    /// A process dies and restarts; its reflector lists again.
     pub(super) fn restart(&mut self, late: bool) {
         let client = 2 + self.dice_of(3);
         if !self.clients[client].captured || self.clients[client].frontier == 0 || !self.dice.one_in(3) {
@@ -243,7 +244,7 @@ impl Cluster {
             self.clients[client].frontier = lagging;
             return;
         }
-        // A restarted process that asks for the most recent state never goes back.
+        // A restarted process that reads the most recent state never goes back.
         let server = self.dice_of(2);
         let revision = self.revision;
         let items = self.items(&self.state_at(revision), phase);

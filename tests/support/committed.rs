@@ -1,9 +1,9 @@
-//! The evidence that lies in `histories/`, and in folders beside the repository.
+//! The evidence in `histories/`, and in folders beside the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every folder below `histories/` that holds evidence, and every operation log by itself.
+/// Every folder below `histories/` with evidence, and each operation log by itself.
 pub fn evidence() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::from("histories")];
@@ -42,8 +42,8 @@ pub fn sketches() -> Vec<PathBuf> {
     sketches
 }
 
-/// The cases below a folder of captures that have no more bytes than said, and how many have more: an archive, or a folder that holds
-/// evidence itself or in reports of clients.
+/// The cases below a folder of captures with at most `most` bytes, and the number of larger ones. A case is an
+/// archive, or a folder with evidence or client reports.
 #[allow(dead_code)]
 pub fn captures(folder: &Path, most: u64) -> (Vec<PathBuf>, usize) {
     let (mut cases, mut larger) = (Vec::new(), 0);

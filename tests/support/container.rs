@@ -1,13 +1,13 @@
-//! The framing of a history container, written down a second time (`docs/formats.md`): takes containers apart and puts them together
-//! with right lengths and checksums, whatever they then hold.
+//! The framing of a history container, implemented a second time (`docs/formats.md`). It splits containers, and joins
+//! chunks with right lengths and checksums, whatever they hold.
 
-/// The length of the header.
+/// Bytes of the header.
 pub const HEADER: usize = 16;
 
 const HEAD: usize = 20;
 const END: u16 = 0xffff;
 
-/// One chunk that is not compressed.
+/// One uncompressed chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     pub kind: u16,
@@ -15,7 +15,7 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
 }
 
-/// The chunks of a container without the one that ends it; `None` where it is none, or is compressed.
+/// The chunks of a container without its end chunk; `None` if it is invalid or compressed.
 pub fn chunks(container: &[u8]) -> Option<Vec<Chunk>> {
     let mut rest = container.get(HEADER..)?;
     let mut chunks = Vec::new();
@@ -35,7 +35,7 @@ pub fn chunks(container: &[u8]) -> Option<Vec<Chunk>> {
     }
 }
 
-/// The container of these chunks, for a version of contents.
+/// The container of these chunks, for a content version.
 pub fn sealed(chunks: &[Chunk], content: u16) -> Vec<u8> {
     let mut all = b"\x89RGH\r\n\x1a\n\x01\x01".to_vec();
     all.extend(content.to_le_bytes());

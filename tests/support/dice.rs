@@ -1,6 +1,6 @@
-//! Chance from a seed.
+//! Pseudo-random numbers from a seed.
 
-/// xorshift64*: small, seeded, the same everywhere.
+/// xorshift64*: small and equal on every machine.
 pub struct Dice(u64);
 
 impl Dice {

@@ -6,16 +6,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// An etcd, with a folder that goes when it goes.
+/// An etcd with a folder, which is removed on drop.
 pub struct Etcd {
-    /// Where it answers clients.
+    /// Address for clients.
     pub address: SocketAddr,
     folder: PathBuf,
     arguments: Vec<String>,
     running: Option<Running>,
 }
 
-/// A shell that kills etcd as soon as nobody holds its input: whatever becomes of the test, nothing is left behind.
+/// A shell that kills etcd when its input is closed, so that no process outlives the test.
 struct Running {
     shell: Child,
     etcd: String,
@@ -24,12 +24,12 @@ struct Running {
 const KEEPER: &str = r#""$@" & child=$!; echo $child; cat > /dev/null; kill -9 $child; wait $child"#;
 
 impl Etcd {
-    /// Starts one on an empty store. `None`: there is none to start.
+    /// Starts an etcd on an empty store. `None`: none is installed.
     pub fn start(name: &str, more: &[&str]) -> Option<Etcd> {
         let program = program("etcd")?;
         let folder = std::env::temp_dir().join(format!("retrograde-etcd-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        // Free ports, given back just before etcd takes them.
+        // Free ports, released just before etcd takes them.
         let ports: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let address = |n: usize| ports[n].local_addr().expect("an address");
         let (client, peer) = (address(0), address(1));
@@ -50,7 +50,7 @@ impl Etcd {
         Some(etcd)
     }
 
-    /// Starts it again, on the same store.
+    /// Restarts it on the same store.
     pub fn restart(&mut self) {
         self.kill();
         let mut shell = Command::new("sh")
@@ -66,7 +66,7 @@ impl Etcd {
         self.running = Some(Running { shell, etcd: etcd.trim().to_owned() });
     }
 
-    /// Stops it in the middle of whatever it does.
+    /// Kills it.
     pub fn kill(&mut self) {
         if let Some(mut running) = self.running.take() {
             drop(running.shell.stdin.take());
@@ -74,19 +74,19 @@ impl Etcd {
         }
     }
 
-    /// It takes what is asked and answers nothing more, until it is killed.
+    /// Stops the process without ending it: requests get no answer until it is killed.
     #[allow(dead_code, reason = "not every test does")]
     pub fn freeze(&self) {
         let Some(running) = &self.running else { return };
         assert!(Command::new("kill").args(["-STOP", &running.etcd]).status().is_ok_and(|status| status.success()));
     }
 
-    /// Stops it in order.
+    /// Stops it cleanly.
     #[allow(dead_code, reason = "not every test does")]
     pub fn stop(&mut self) {
         let Some(running) = &self.running else { return };
         assert!(Command::new("kill").args(["-TERM", &running.etcd]).status().is_ok_and(|status| status.success()));
-        // It listens as long as it lives.
+        // The port is open until the process ends.
         while std::net::TcpStream::connect(self.address).is_ok() || Path::new("/proc").join(&running.etcd).exists() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }

@@ -1,11 +1,11 @@
-//! What a history must find: kind, rule, whose promise, client; and the verdict.
+//! The expected result of a history: kind, rule, whose promise, client; and the verdict.
 
 use libtest_mimic::Failed;
 use retrograde::check::{BrokenBy, Judgement};
 use retrograde::history::History;
 use std::collections::BTreeSet;
 
-/// Whether expectations are to be written anew.
+/// Whether `UPDATE=1` asks to rewrite expectations.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
 }
@@ -15,12 +15,12 @@ pub fn updating() -> bool {
 pub struct Expectation {
     findings: BTreeSet<String>,
     verdict: String,
-    /// The values of `--source` with which the history is read, where the expectation names them.
+    /// The `--source` values for reading the history, if the expectation names them.
     sources: Vec<String>,
 }
 
 impl Expectation {
-    /// What a judgement came to.
+    /// The result of a judgement.
     pub fn of(history: &History, judgement: &Judgement) -> Expectation {
         let findings = judgement.findings.iter().map(|f| {
             let whom = match f.broken_by {
@@ -28,7 +28,7 @@ impl Expectation {
                 BrokenBy::Client => "client",
                 BrokenBy::Nobody => "nobody",
             };
-            // Of nobody that is known the line ends with the colon.
+            // Without a known client the line ends with the colon.
             let client = history.client_name(f.incarnation);
             format!("{} {} by {whom}: {client}", f.kind_word(), f.rule).trim_end().to_owned()
         });
@@ -66,7 +66,7 @@ impl Expectation {
         })
     }
 
-    /// The same as JSON.
+    /// The expectations of an incident as JSON.
     #[allow(dead_code)]
     pub fn to_json(&self, sources: &[String]) -> String {
         let list = |lines: Vec<String>| match lines.is_empty() {
@@ -82,7 +82,7 @@ impl Expectation {
         )
     }
 
-    /// The values of `--source` with which the history is read.
+    /// The `--source` values for reading the history.
     #[allow(dead_code)]
     pub fn sources(&self) -> &[String] {
         &self.sources
@@ -104,7 +104,7 @@ impl Expectation {
         self.findings.iter().any(|line| Self::rule(line) == slug)
     }
 
-    /// Fails if there is more than a hazard.
+    /// Fails on a finding other than a hazard.
     #[allow(dead_code)]
     pub fn is_harmless(&self) -> Result<(), Failed> {
         match self.findings.iter().find(|line| !line.starts_with("hazard ")) {

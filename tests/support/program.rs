@@ -1,9 +1,8 @@
-//! Programs that some tests run.
+//! External programs of some tests.
 
 use std::path::PathBuf;
 
-/// A program on the PATH. Where it is missing, tests that need it are skipped, and say so; on a machine that tests every change, which
-/// sets `CI`, they fail.
+/// A program on the PATH. If it is missing, tests that need it are skipped with a message; if `CI` is set, they fail.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());

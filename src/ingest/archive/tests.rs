@@ -1,4 +1,4 @@
-//! Archives, byte by byte.
+//! Tar archives, byte by byte.
 
 use super::*;
 use crate::ingest::{Format, ReadOptions, inputs};
@@ -16,7 +16,7 @@ fn header(name: &str, kind: u8, length: &str) -> [u8; BLOCK] {
     block
 }
 
-/// A member with its content, padded.
+/// A member with padded content.
 fn entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(name, kind, &format!("{:o}", content.len())).to_vec();
     bytes.extend_from_slice(content);
@@ -56,7 +56,7 @@ fn files_are_found_with_their_content_and_everything_else_is_passed() {
     assert!(is_archive(&archive[1]));
     let (found, fault) = names(&archive.concat());
     assert_eq!(found, pairs(&[("old", "second"), ("a/b", "second time")]));
-    assert_eq!(&*fault.unwrap().found, "1 hard link to something else");
+    assert_eq!(&*fault.unwrap().found, "1 hard link to a file that does not precede it");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn two_names_of_one_file_are_the_same_evidence_and_its_bytes_are_there_once() {
         entry("e", b'0', b"22"),
         link("f", "e"),
         link("f", "e"),
-        // An unpacked archive has the first content of `g` under the name `h` only.
+        // Unpacking leaves the first content of `g` under the name `h` only.
         entry("g", b'0', b"333"),
         link("h", "g"),
         link("i", "h"),
@@ -154,7 +154,10 @@ fn two_names_of_one_file_are_the_same_evidence_and_its_bytes_are_there_once() {
     assert_eq!(names(&archive).0, pairs(&expected));
     assert_eq!(copies, 5, "b, c, f twice, i");
     assert!(members.is_sorted_by(|one, next| one.offset + one.length <= next.offset), "{members:?}");
-    assert_eq!(faults.iter().map(|fault| &*fault.found).collect::<Vec<_>>(), ["2 hard links to something else"]);
+    assert_eq!(
+        faults.iter().map(|fault| &*fault.found).collect::<Vec<_>>(),
+        ["2 hard links to a file that does not precede it"]
+    );
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn a_name_that_is_too_long_costs_its_file_and_no_other() {
     let lengths: Vec<usize> = found.iter().map(|(name, _)| name.len()).collect();
     assert_eq!(lengths, [LONGEST_MEMBER_NAME, 2 * DEEPEST - 1, 4000, 4]);
     assert!(found.iter().all(|(_, content)| content == "content"), "{found:?}");
-    assert_eq!(&*fault.unwrap().found, "4 files with a longer name");
+    assert_eq!(&*fault.unwrap().found, "4 files with a longer or deeper name");
 }
 
 #[test]
@@ -190,14 +193,20 @@ fn an_archive_of_any_number_of_files_or_links_ends_at_a_limit() {
     let archive = |entry: &dyn Fn(usize) -> Vec<u8>| [file(0), (1..200).flat_map(entry).collect()].concat();
     let listed = |archive: Vec<u8>, most, bytes| list_within(&mut &archive[..], most, bytes);
     let Listing { members, faults, .. } = listed(archive(&file), 100, 1000);
-    assert_eq!((members.len(), &*faults[0].expected), (100, "an archive of at most 100 files and hard links"));
+    assert_eq!(
+        (members.len(), &*faults[0].expected),
+        (100, "an archive of at most 100 files and hard links (split it, or unpack it)")
+    );
     let Listing { members, copies, faults } = listed(archive(&link), 100, 1000);
     assert_eq!((members.len(), copies, faults.len()), (1, 99, 1));
-    // 10 names of one byte, 45 of two.
+    // 10 names of one byte, 45 of two bytes.
     for entry in [&file as &dyn Fn(usize) -> Vec<u8>, &link] {
         let Listing { members, copies, faults } = listed(archive(entry), 1000, 100);
         assert_eq!(members.len() + copies as usize, 55);
-        assert_eq!(&*faults[0].expected, "an archive whose file names have at most 100 bytes");
+        assert_eq!(
+            &*faults[0].expected,
+            "an archive whose file names have at most 100 bytes in all (split it, or unpack it)"
+        );
     }
     let Listing { faults, .. } = listed(archive(&file), 200, 1000);
     assert!(faults.is_empty(), "{faults:?}");

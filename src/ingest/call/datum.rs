@@ -1,22 +1,22 @@
-//! Values as logs have them: EDN or JSON, flat.
+//! Values of operation logs, from EDN or JSON, as flat lists of nodes.
 
 use std::borrow::Cow;
 
-/// One value, its parts before the whole: `[1 #{:a}]` is `1`, `:a`, a set of one, a sequence of two. Flat, so that no depth of
-/// nesting needs a stack.
+/// One value in postfix order: `[1 #{:a}]` is `1`, `:a`, a set of one, a sequence of two. No depth of nesting needs a
+/// stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Datum<'a>(pub Vec<Node<'a>>);
 
-/// One node of a value. Those with a count hold that many values of what stands before.
+/// One node of a value. A node with a count holds as many values in front of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node<'a> {
     /// `nil`, `null`.
     Nil,
     /// `true`, `false`.
     Bool(bool),
-    /// An integer of 64 bits, however it was written (`3`, `+3`, `3N`).
+    /// An integer of 64 bits, however it is written (`3`, `+3`, `3N`).
     Int(i64),
-    /// Any other number, in one way of writing it.
+    /// Any other number, in canonical text.
     Number(Cow<'a, str>),
     /// A text.
     Text(Cow<'a, str>),
@@ -26,18 +26,18 @@ pub enum Node<'a> {
     Keyword(&'a str),
     /// A symbol.
     Symbol(&'a str),
-    /// A list or a vector, which are equal if their elements are.
+    /// A list or a vector; they are equal if their elements are.
     Sequence(u32),
     /// A set.
     Set(u32),
-    /// A map of so many keys, each followed by its value.
+    /// A map with this number of keys, each followed by its value.
     Map(u32),
-    /// The value before it, under a tag.
+    /// The value in front of it, under a tag.
     Tagged(&'a str),
 }
 
 impl Datum<'_> {
-    /// About how many bytes its text has.
+    /// Approximate bytes of its text.
     pub fn length(&self) -> usize {
         let one = |node: &Node<'_>| match node {
             Node::Number(text) | Node::Text(text) => text.len() + 1,
@@ -47,7 +47,7 @@ impl Datum<'_> {
         self.0.iter().map(one).sum()
     }
 
-    /// Whether it is `nil`.
+    /// Whether it is `nil` or `null`.
     pub fn is_nil(&self) -> bool {
         matches!(self.0.as_slice(), [Node::Nil])
     }

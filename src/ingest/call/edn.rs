@@ -1,4 +1,7 @@
-//! Histories as Jepsen writes them (`history.edn`): maps with `:process :type :f :value`, plain or as records.
+//! Histories in Jepsen's EDN (`history.edn`): maps with `:process :type :f :value`, plain or as records.
+//!
+//! Keys may have a namespace; then the namespace of `:process`, `:type` and `:f` is the operation's, and keys of
+//! others are notes. A log may be cut off anywhere, so an incomplete operation is a fault, never a shorter operation.
 
 use super::datum::{Datum, Node};
 use super::reader::{Dialect, Next, Reader};
@@ -10,10 +13,10 @@ use std::slice;
 
 const EXPECTED: &str = "an operation with :process, :type and :f";
 
-/// Reads one element; `Ok(None)`: it is discarded.
+/// Reads one element; `Ok(None)`: it is discarded (`#_`).
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     let mut reader = Reader::new(text, Dialect::Edn);
-    // In front of the map may stand a tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`), discards.
+    // A tag (`#jepsen.history.Op`), metadata, a namespace for its keys (`#:jepsen`) and discards may precede the map.
     let (mut begun, mut tagged) = (false, false);
     loop {
         match reader.next()? {
@@ -33,7 +36,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
             reader.skip();
             reader.value(&mut Vec::new())?;
         } else if rest.starts_with('#') && !rest.starts_with("#{") && !rest.starts_with("#\"") {
-            // Of two tags the first is what is left of a record that was cut off; a namespace may stand behind one.
+            // The first of two tags is left of a record that was cut off. A namespace may follow a tag.
             if tagged && !rest.starts_with("#:") {
                 return Err(cut_off(text));
             }
@@ -61,7 +64,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
     fields.line(text).map(Some)
 }
 
-/// A field of an operation that counts.
+/// A field of an operation that the checker reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     Process,
@@ -73,7 +76,7 @@ enum Field {
 }
 
 impl Field {
-    /// All, in their order, by the names of their keys.
+    /// All fields in order, by the names of their keys.
     const NAMES: [(&str, Field); 6] = [
         ("process", Field::Process),
         ("type", Field::Type),
@@ -88,7 +91,7 @@ impl Field {
     }
 }
 
-/// A key, or what stands behind one: most are a word or a number.
+/// A key or a value. Most are one node.
 enum Content<'a> {
     One(Node<'a>),
     Any(Datum<'a>),
@@ -119,12 +122,12 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The fields of an operation that count.
+/// The fields of an operation.
 #[derive(Default)]
 struct Fields<'a> {
-    /// Those whose keys are plain, by [`Field`].
+    /// Fields with plain keys, by [`Field`].
     plain: [Option<Content<'a>>; Field::NAMES.len()],
-    /// Those whose keys are of a namespace.
+    /// Fields whose keys have a namespace.
     spaced: Vec<(&'a str, Field, Content<'a>)>,
 }
 
@@ -142,14 +145,14 @@ impl<'a> Fields<'a> {
             match reader.next()? {
                 Next::Form if reader.discards() => reader.discarded()?,
                 Next::Form => break,
-                Next::Close(_) => return Err(Fault::new("a value for each key", "a key without value")),
+                Next::Close(_) => return Err(Fault::new("a value for each key", "a key without a value")),
                 Next::End => return Err(cut_off(text)),
             }
         }
         let content = Content::read(reader)?;
         let Some(field) = Field::of(name) else { return Ok(()) };
         let content = match (field, content) {
-            // Who it is, in the digits that stand there.
+            // A process is identified by its digits as written.
             (Field::Process, Content::One(Node::Int(number))) => {
                 let digits = number.checked_ilog10().map_or(1, |most| most as usize + 1);
                 Content::One(Node::Symbol(reader.last(digits)))
@@ -159,16 +162,17 @@ impl<'a> Fields<'a> {
         if !space.is_empty() {
             self.spaced.push((space, field, content));
         } else if self.plain[field as usize].replace(content).is_some() {
-            // No map is read so that has a key twice: which of the two values it is, nobody knows.
+            // A duplicate key is ambiguous, so the map is refused.
             let (name, _) = Field::NAMES[field as usize];
             return Err(Fault::new("each key once", Found::told(format!(":{name} twice"))));
         }
         Ok(())
     }
 
-    /// Fields that have no plain key are those of the namespace in which the operation says who does what. Keys of others are
-    /// somebody's notes beside such fields: `:error/type`, `:db/value`. A value or key that stands only there may be the
-    /// operation's: the fault that this is for a client.
+    /// Moves fields with namespaces to the plain ones. A field without a plain key is that of the namespace in which
+    /// the operation names process, type or function. Keys of other namespaces are notes: `:error/type`, `:db/value`.
+    /// A key or value that only such a namespace has may be the operation's, so a client's operation gets the
+    /// returned fault.
     fn take_spaced(&mut self) -> Result<Option<Fault>, Fault> {
         let mut own = None;
         for field in [Field::Process, Field::Type, Field::Function] {
@@ -176,7 +180,7 @@ impl<'a> Fields<'a> {
             if let (None, None, Some(space)) = (own, &self.plain[field as usize], spaces.next()) {
                 if spaces.next().is_some() {
                     let (name, _) = Field::NAMES[field as usize];
-                    let found = Found::told(format!(":{name} in two namespaces of keys"));
+                    let found = Found::told(format!(":{name} in two namespaces"));
                     return Err(Fault::new(format!("one :{name}"), found));
                 }
                 own = Some(space);
@@ -195,7 +199,7 @@ impl<'a> Fields<'a> {
         };
         Ok(notes.iter().find(open).map(|&(_, field)| {
             let (name, _) = Field::NAMES[field as usize];
-            let found = Found::told(format!(":{name} in a namespace of keys alone"));
+            let found = Found::told(format!(":{name} only under another namespace"));
             Fault::new(format!(":{name} of the operation itself"), found)
         }))
     }
@@ -216,7 +220,7 @@ impl<'a> Fields<'a> {
             [Node::Keyword("nemesis") | Node::Symbol("nemesis")] => return Ok(Line::Other),
             [Node::Text(name)] => name.clone(),
             [Node::Symbol(name)] => Cow::Borrowed(*name),
-            // A keyword keeps its colon: who of that name never asks for anything is no client either.
+            // A keyword keeps its colon. A process of that name that never invokes an operation is no client either.
             [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
@@ -236,10 +240,10 @@ impl<'a> Fields<'a> {
 }
 
 fn cut_off(text: &str) -> Fault {
-    Fault::new("a whole operation", Found::cut_off("one", text.len()))
+    Fault::new("a whole operation", Found::cut_off("an operation", text.len()))
 }
 
-/// The text of a keyword, string or symbol.
+/// The text of a keyword, symbol or string.
 fn name<'a>(nodes: &[Node<'a>]) -> Option<Cow<'a, str>> {
     match nodes {
         [Node::Keyword(name) | Node::Symbol(name)] => Some(Cow::Borrowed(*name)),
@@ -251,7 +255,8 @@ fn name<'a>(nodes: &[Node<'a>]) -> Option<Cow<'a, str>> {
 /// Reads one EDN value.
 ///
 /// # Errors
-/// What was expected and what was found, where the text is no EDN value.
+///
+/// Expected and found, if the text is no EDN value.
 pub fn parse(text: &str) -> Result<Datum<'_>, (String, String)> {
     let mut reader = Reader::new(text, Dialect::Edn);
     let mut nodes = Vec::new();
@@ -310,15 +315,15 @@ mod tests {
         for (text, why) in [
             (
                 "{:process 3, :type :ok, :f :read, :db/value 9}",
-                "expected :value of the operation itself, found :value in a namespace of keys alone",
+                "expected :value of the operation itself, found :value only under another namespace",
             ),
             (
                 "{:process 3, :type :ok, :f :read, :value 1, :txn/key 7}",
-                "expected :key of the operation itself, found :key in a namespace of keys alone",
+                "expected :key of the operation itself, found :key only under another namespace",
             ),
             (
                 "{:op/process 3, :node/process 8, :op/type :ok, :op/f :read}",
-                "expected one :process, found :process in two namespaces of keys",
+                "expected one :process, found :process in two namespaces",
             ),
         ] {
             assert_eq!(refused(text), why, "{text}");
@@ -361,7 +366,7 @@ mod tests {
             ("#jepsen.histor\n#jepsen.history.Op{:process 1, :type :ok, :f :read}", "cut off after 66 bytes"),
             ("^{:line 1}", "cut off"),
             ("#_{:process 1} #jepsen.history.Op #_{}", "cut off"),
-            ("{:process 1, :type}", "a key without value"),
+            ("{:process 1, :type}", "a key without a value"),
             ("{:process 1, :type :ok, :f :read, :value 1, :value 2}", "expected each key once, found :value twice"),
             ("{:process 1] }", "found another bracket"),
             ("[1 2]", "an operation"),

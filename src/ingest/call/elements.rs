@@ -1,22 +1,25 @@
-//! Tells apart the operations of a log that is one long vector, list or array, or one value after the other.
+//! Finds the boundaries of operations in a log that is one long vector, list or array, or one value after the other.
+//!
+//! The scan continues with more bytes; its result does not depend on how they are split. An element that is cut off
+//! must not swallow those behind it.
 
 use super::reader::is_delimiter;
 use crate::ingest::framing::Span;
 
-/// Finds the ends of the elements; goes on where it stopped when more bytes arrive.
+/// Finds the ends of elements; more bytes continue the scan.
 ///
-/// An element is what stands at the top, or inside one bracket `[` or `(` that begins at the top. An element that is cut off
-/// must not swallow those behind it: a line that begins with `{` or a tag in the first column starts a new one, also where a
-/// string is open (what prints EDN or JSON writes a line end in a string as an escape).
+/// An element is a value at the top, or in one bracket `[` or `(` at the top. A line that begins with `{` or a tag in
+/// its first column starts a new element, even inside an open string. Writers of EDN and JSON escape line ends in
+/// strings.
 #[derive(Debug)]
 pub(in crate::ingest) struct Elements {
     json: bool,
     state: State,
-    /// Open brackets of the element.
+    /// Number of open brackets of the element.
     depth: usize,
-    /// Forms that the element still needs.
+    /// Number of forms that the element still needs.
     needed: usize,
-    /// Whether nothing of the element was read yet.
+    /// Whether nothing of the element is read yet.
     fresh: bool,
     /// Whether the bracket around all elements is open.
     inside: bool,
@@ -25,7 +28,7 @@ pub(in crate::ingest) struct Elements {
     at: usize,
     line: u32,
     line_begins: bool,
-    /// Whether the open element was given up: it is no span.
+    /// Whether the open element was abandoned: it becomes no span.
     abandoned: bool,
 }
 
@@ -48,12 +51,11 @@ enum State {
     Comment {
         between: bool,
     },
-    /// In an element that was given up.
+    /// In an abandoned element.
     Lost,
 }
 
 impl Elements {
-    /// In front of the first byte.
     pub fn new(json: bool) -> Elements {
         Elements {
             json,
@@ -71,7 +73,7 @@ impl Elements {
         }
     }
 
-    /// Looks at the bytes that were not seen yet.
+    /// Scans the new bytes. `bytes` begins at the offset that [`Elements::shift`] left.
     pub fn scan(&mut self, bytes: &[u8], found: &mut Vec<Span>) {
         while let Some(&byte) = bytes.get(self.at) {
             if std::mem::take(&mut self.line_begins) && self.begins_anew(byte) {
@@ -136,7 +138,7 @@ impl Elements {
         }
     }
 
-    /// Closes what is open at the end of the file.
+    /// Closes the open element at the end of the file.
     pub fn finish(&mut self, found: &mut Vec<Span>) {
         if self.is_open() {
             self.close(self.at, found);
@@ -147,12 +149,12 @@ impl Elements {
         !matches!(self.state, State::Between | State::Comment { between: true })
     }
 
-    /// Where the open element began, or the next byte to look at; and its line.
+    /// Offset and line from which the buffer is still needed.
     pub fn resume(&self) -> (usize, u32) {
         if self.is_open() && !self.abandoned { (self.start, self.start_line) } else { (self.at, self.line) }
     }
 
-    /// Forgets the bytes in front of [`Elements::resume`].
+    /// Drops the bytes in front of [`Elements::resume`].
     pub fn shift(&mut self) {
         let (bytes, lines) = self.resume();
         self.at -= bytes;
@@ -160,7 +162,7 @@ impl Elements {
         (self.start, self.start_line) = (0, 0);
     }
 
-    /// Gives the open element up: what follows is skipped to the next line that begins one.
+    /// Abandons the open element. The text up to the next line that begins one is skipped.
     pub fn abandon(&mut self) {
         self.state = State::Lost;
         self.abandoned = true;
@@ -176,7 +178,7 @@ impl Elements {
         }
     }
 
-    /// Whether an element begins here, so that the byte has to be looked at once more.
+    /// Whether an element begins here; then the byte is scanned again.
     fn between(&mut self, byte: u8) -> bool {
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' | b',' | 0x0b | 0x0c | 0 => {}
@@ -193,7 +195,7 @@ impl Elements {
         false
     }
 
-    /// Goes past words and what is between them on a line: within brackets they end nothing.
+    /// Skips words and what is between them on a line: inside brackets they end nothing.
     fn pass(&mut self, bytes: &[u8]) {
         while let Some(&byte) = bytes.get(self.at).filter(|byte| is_plain(**byte)) {
             self.at += 1;
@@ -226,8 +228,8 @@ impl Elements {
     fn hash(&mut self, byte: u8, found: &mut Vec<Span>) {
         self.state = State::Form;
         match byte {
-            // An element that begins with a discard is no more than what it discards. Any other discard stands in front of a
-            // form that is still needed.
+            // An element that begins with a discard consists of what it discards. Any other discard precedes a form
+            // that is still needed.
             b'_' if self.fresh => self.prefix(0),
             b'_' => self.prefix(1),
             b'{' | b'"' => self.form(byte, found),
@@ -240,7 +242,7 @@ impl Elements {
         }
     }
 
-    /// A prefix in front of the element's form, which so many more forms belong to.
+    /// A prefix in front of the element's form. It adds `more` forms to it.
     fn prefix(&mut self, more: usize) {
         if self.depth == 0 {
             self.needed += more;
@@ -248,7 +250,7 @@ impl Elements {
         }
     }
 
-    /// A form ended here.
+    /// Ends a form; at the top it may end the element.
     fn completed(&mut self, end: usize, found: &mut Vec<Span>) {
         if self.depth == 0 {
             self.needed = self.needed.saturating_sub(1);
@@ -266,12 +268,12 @@ impl Elements {
     }
 }
 
-/// Where the word ends that goes on here.
+/// Offset behind the word that continues at `at`.
 fn end_of_word(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| is_delimiter(*byte)).map_or(bytes.len(), |n| at + n)
 }
 
-/// Whether a byte begins a word, or stands between words, and not more.
+/// Whether a byte only begins a word or separates words.
 fn is_plain(byte: u8) -> bool {
     !is_delimiter(byte) && !matches!(byte, b'#' | b'\\' | b'^') || matches!(byte, b' ' | b',' | b'\t')
 }

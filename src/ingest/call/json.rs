@@ -1,4 +1,4 @@
-//! Operation logs as JSON (`docs/formats.md`): events one by one, or whole operations.
+//! Operation logs in JSON (`docs/formats.md`): events one by one, or whole operations with both times.
 
 use super::datum::{Datum, Node};
 use super::reader::{Dialect, Reader};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// One object of such a log.
+/// One object of a log. Its members decide which form it has.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Object<'a> {
@@ -44,7 +44,7 @@ struct Object<'a> {
     outcome: Option<Text<'a>>,
 }
 
-/// A value that is there, although it may be `null`.
+/// A member that is present, possibly with the value `null`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

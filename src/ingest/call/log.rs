@@ -1,4 +1,6 @@
 //! Lines of Jepsen's text log: `INFO  jepsen.util - 3 :invoke :cas [1 2]`, with tabs or spaces in between.
+//!
+//! The meaning of `:fail` depends on the logger: see [`line`].
 
 use super::datum::Datum;
 use super::reader::{Dialect, Next, Reader};
@@ -7,12 +9,13 @@ use crate::ingest::Time;
 use crate::ingest::problem::Fault;
 use std::borrow::Cow;
 
-/// Reads one line; `Ok(None)`: it is no operation, as most lines of such a log are not.
+/// Reads one line; `Ok(None)`: it is no operation, like most lines of such a log.
 ///
-/// In Jepsen's early tests of etcd, whose logger writes `INFO  jepsen.util - ` in front, a compare-and-set that found another
-/// value is logged as `:fail` with its own arguments, and any other failure with a word instead (`:timed-out`). The former is an
-/// answer, as porcupine reads these logs; the latter is none. Jepsen has since given errors a column of their own behind the
-/// value, writes `jepsen.util: ` or nothing in front, and means by `:fail` what it means in EDN: it did not happen.
+/// Jepsen's early tests of etcd have a logger that writes `INFO  jepsen.util - ` in front. They log a compare-and-set
+/// that found another value as `:fail` with its own arguments, which is an answer; porcupine reads these logs so.
+/// They log any other failure with a word (`:timed-out`), which is no answer. Later versions of Jepsen write errors
+/// in a column behind the value, and `jepsen.util: ` or nothing in front. Their `:fail` means the same as in EDN:
+/// without effect.
 pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     let Some(Operation { process, kind, rest, early }) = operation(text) else { return Ok(None) };
     let mut reader = Reader::new(rest, Dialect::Edn);
@@ -27,7 +30,7 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
         && function == "cas"
         && kind == Kind::Return(Ending::Fail)
         && matches!(value.last(), Some(Node::Sequence(2)))
-        // What stands behind the value is an error.
+        // A value behind the value is an error.
         && matches!(reader.next()?, Next::End);
     Ok(Some(Event {
         process: Cow::Borrowed(process),
@@ -41,13 +44,13 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     }))
 }
 
-/// A line that tells of an operation.
+/// A line with an operation.
 struct Operation<'a> {
     process: &'a str,
     kind: Kind,
-    /// What stands behind the type.
+    /// Text behind the type.
     rest: &'a str,
-    /// Whether the logger is that of the early logs.
+    /// Whether the logger is that of Jepsen's early tests.
     early: bool,
 }
 
@@ -65,7 +68,7 @@ fn operation(text: &str) -> Option<Operation<'_>> {
         let logger = before[..before.len() - process.len()].trim_end();
         let whole = before.len() == process.len() || logger.ends_with(['-', ':']);
         let number = !process.is_empty() && process.bytes().all(|b| b.is_ascii_digit());
-        // A client may have a keyword for a name. What only ever tells of itself (`:info`) is the nemesis, or one like it.
+        // A client's name may be a keyword. A process that only logs `:info` is the nemesis or similar.
         let named = process.len() > 1 && process.starts_with(':') && process != ":nemesis";
         let client = number || named && kind != Kind::Return(Ending::Unknown);
         let early = logger.ends_with('-');

@@ -1,7 +1,7 @@
-//! Operation logs: what processes asked of an object and were told, event by event.
+//! Operation logs: invocations and answers of processes, event by event.
 //!
-//! Three formats come to the same [`Event`]s: EDN as Jepsen writes it, lines of Jepsen's text log, and the JSON of
-//! `docs/formats.md`. Values are read into [`Datum`]s, since each model has its own idea of them.
+//! Three formats yield the same [`Event`]s: Jepsen's EDN, lines of Jepsen's text log, and the JSON of
+//! `docs/formats.md`. Values become [`Datum`]s, which each model interprets.
 
 pub(crate) mod datum;
 pub(super) mod edn;
@@ -19,73 +19,73 @@ use super::{Format, Time};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One record of an operation log.
+/// One element of an operation log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line<'a> {
-    /// What the log says about itself.
+    /// Properties of the whole log.
     Header(Header<'a>),
-    /// What a process did.
+    /// An event of a process.
     Event(Event<'a>),
-    /// What somebody else did, such as Jepsen's nemesis: no operation.
+    /// An event of another actor, such as Jepsen's nemesis: no operation.
     Other,
 }
 
 /// The header of an operation log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// The model that the operations are meant for.
+    /// Name of the model for the operations.
     pub model: Option<Cow<'a, str>>,
-    /// The name of the clock that the times are of.
+    /// Name of the clock of the times.
     pub clock: Option<Cow<'a, str>>,
 }
 
-/// What one process did at one time, or from one time to another.
+/// One event of a process: at one time, or a whole operation with both times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event<'a> {
-    /// Who.
+    /// Name or number of the process.
     pub process: Cow<'a, str>,
-    /// What happened.
+    /// Invocation, return or whole operation.
     pub kind: Kind,
-    /// The operation, such as `read`.
+    /// Name of the operation, such as `read`.
     pub function: Cow<'a, str>,
-    /// The object, where there are several.
+    /// The object, if the log has several.
     pub key: Option<Datum<'a>>,
-    /// What was asked for; in a return also what was answered. `None`: the log has no such field.
+    /// Arguments; in a return also the answer. `None`: the log has no such field.
     pub value: Option<Datum<'a>>,
-    /// What was answered, where the log keeps it apart.
+    /// The answer, if the log has a field of its own for it.
     pub result: Option<Datum<'a>>,
-    /// When; of a whole operation, when it was invoked.
+    /// Time of the event; of a whole operation, its invocation.
     pub at: Time,
-    /// Of a whole operation, when it returned.
+    /// Return of a whole operation.
     pub until: Time,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An operation began.
+    /// An invocation.
     Invoke,
-    /// The operation of the process ended.
+    /// A return of the process's open operation.
     Return(Ending),
-    /// A whole operation.
+    /// A whole operation, invocation and return.
     Whole(Ending),
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Ending {
-    /// With an answer.
+    /// Completed with an answer.
     Ok,
-    /// Without effect, for certain.
+    /// Certainly without effect.
     Fail,
-    /// Nobody knows whether it had an effect.
+    /// Unknown outcome (a crashed operation): it may have had an effect.
     Unknown,
-    /// With the answer "no".
+    /// Completed, and its condition was false.
     Refused,
 }
 
 impl Kind {
-    /// The kind of a word as Jepsen has it (`:invoke :ok :fail :info`).
+    /// The kind for a word of Jepsen (`:invoke :ok :fail :info`).
     fn of(word: &str) -> Option<Kind> {
         Some(match word {
             "invoke" => Kind::Invoke,
@@ -97,7 +97,7 @@ impl Kind {
     }
 }
 
-/// Reads one element of an operation log; `Ok(None)`: it holds nothing.
+/// Reads one element of an operation log; `Ok(None)`: it is no element.
 pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault> {
     let line = match format {
         Format::JepsenLog => log::line(text)?.map(Line::Event),
@@ -118,14 +118,14 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
     Ok(line)
 }
 
-/// Whether an element of an operation log says what a process did.
+/// Whether an element is an event of a process.
 pub fn is_operation(format: Format, text: &str) -> bool {
     format.is_operation_log() && matches!(line(format, text), Ok(Some(Line::Event(_))))
 }
 
-/// Whether the beginning of a file shows operations as EDN or as an array of JSON; `None`: it does not.
+/// Detects operations in EDN, in an array of JSON, or in Jepsen's text log; `None`: there are none.
 pub(super) fn detect(sample: &[u8]) -> Option<Format> {
-    // An operation in either is a map.
+    // In EDN and JSON an operation is a map.
     let formats: &[(Format, bool)] = match memchr::memchr(b'{', sample) {
         Some(_) => &[(Format::Edn, false), (Format::Operations, true)],
         None => &[],
@@ -141,7 +141,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
         // The first operation may be longer than the sample.
         let begun =
             || [":process", ":type", ":f"].iter().all(|name| memchr::memmem::find(sample, name.as_bytes()).is_some());
-        // Most files show what they are in their first line.
+        // Most files show their format in the first line, so the scan begins with 512 bytes.
         let (mut end, mut seen) = (0, 0);
         while seen < 64 && end < sample.len() {
             end = (end.max(256) * 2).min(sample.len());
@@ -160,7 +160,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     is_log.then_some(Format::JepsenLog)
 }
 
-/// The problem of an element that could be read, and lacks what an operation has.
+/// The problem of an element without a field that operations have.
 fn fault(expected: &str, element: &str) -> Fault {
-    Fault::new(expected, Found::text("an element without it,", element))
+    Fault::new(expected, Found::text("an element without that,", element))
 }

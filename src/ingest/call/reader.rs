@@ -1,4 +1,7 @@
-//! Values out of text, without recursion: EDN (edn-format, with what Clojure prints beyond it) and JSON.
+//! Reads values from text without recursion: EDN (edn-format, with what Clojure prints beyond it) and JSON.
+//!
+//! Output: nodes in postfix order. Open forms are on a stack of its own, and the number of parts is bounded, so no
+//! input can exhaust memory. Equal numbers must yield equal nodes, since models compare values by their nodes.
 
 use super::datum::Node;
 use crate::ingest::limits::MOST_PARTS;
@@ -8,9 +11,9 @@ use std::borrow::Cow;
 /// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Clojure's data notation.
+    /// Clojure's data notation (EDN).
     Edn,
-    /// JSON that was found to be well-formed before.
+    /// JSON that is known to be well-formed.
     Json,
 }
 
@@ -25,11 +28,11 @@ pub(super) struct Reader<'a> {
 
 /// A form that is not complete.
 enum Frame<'a> {
-    /// Brackets, the byte that closes them, and how many forms they hold so far.
+    /// Open brackets: the byte that closes them, and the forms in them so far.
     Brackets { close: u8, kind: Brackets, count: u32 },
-    /// A tag waits for its form.
+    /// A tag in front of its form.
     Tag(&'a str),
-    /// The next form is not meant (`#_`), or says something about the one after it (`^`). What was read of it is dropped.
+    /// A discarded form (`#_`), or metadata for the next one (`^`). Its nodes are dropped.
     Dropped { nodes: usize },
 }
 
@@ -40,18 +43,17 @@ enum Brackets {
     Map,
 }
 
-/// What stands next.
+/// The next token.
 pub(super) enum Next {
     /// A form.
     Form,
-    /// A bracket that closes.
+    /// A closing bracket.
     Close(u8),
-    /// Nothing more.
+    /// The end of the text.
     End,
 }
 
 impl<'a> Reader<'a> {
-    /// In front of the first byte.
     pub fn new(text: &'a str, dialect: Dialect) -> Reader<'a> {
         Reader { text, bytes: text.as_bytes(), at: 0, dialect, open: Vec::new() }
     }
@@ -68,7 +70,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value, if it is what most are: a keyword, a short number, a text without escapes, `nil`. Otherwise nothing of it is read.
+    /// The next value, if it is a keyword, a short number, a text without escapes, or `nil`, as most are. Otherwise
+    /// nothing is read.
     #[inline]
     pub fn plain(&mut self) -> Option<Node<'a>> {
         while let Some(b' ' | b',' | b'\n' | b'\t') = self.bytes.get(self.at) {
@@ -98,12 +101,12 @@ impl<'a> Reader<'a> {
         node
     }
 
-    /// Reads one value, whatever it is.
+    /// Reads one value of any form.
     fn any(&mut self, nodes: &mut Vec<Node<'a>>) -> Result<(), Fault> {
         self.open.clear();
         loop {
             if nodes.len() + self.open.len() > MOST_PARTS {
-                return Err(Fault::new(format!("a value of at most {MOST_PARTS} parts"), "more than that"));
+                return Err(Fault::new(format!("a value of at most {MOST_PARTS} parts"), "more"));
             }
             match self.next()? {
                 Next::End => return Err(self.cut_off()),
@@ -119,7 +122,7 @@ impl<'a> Reader<'a> {
                         Brackets::Sequence => Node::Sequence(count),
                         Brackets::Set => Node::Set(count),
                         Brackets::Map if count % 2 == 1 => {
-                            return Err(Fault::new("a map with a value for each key", "a key without value"));
+                            return Err(Fault::new("a map with a value for each key", "a key without a value"));
                         }
                         Brackets::Map => Node::Map(count / 2),
                     });
@@ -162,7 +165,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind spaces and comments.
+    /// The next token behind spaces and comments.
     pub fn next(&mut self) -> Result<Next, Fault> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
@@ -178,54 +181,53 @@ impl<'a> Reader<'a> {
         Ok(Next::End)
     }
 
-    /// Nothing more must follow.
+    /// Checks that no value follows.
     pub fn end(&mut self) -> Result<(), Fault> {
         loop {
             match self.next()? {
                 Next::End => return Ok(()),
                 Next::Form if self.discards() => self.discarded()?,
-                _ => return Err(Fault::new("one value", Found::told(format!("more behind it: {}", self.here())))),
+                _ => return Err(Fault::new("one value", Found::told(format!("more after it: {}", self.here())))),
             }
         }
     }
 
-    /// Whether the next form is not meant.
+    /// Whether the next form is a discard (`#_`).
     pub fn discards(&self) -> bool {
         matches!(self.bytes.get(self.at..), Some([b'#', b'_', ..]))
     }
 
-    /// Passes over a form that is not meant.
+    /// Skips a discarded form.
     pub fn discarded(&mut self) -> Result<(), Fault> {
         self.at += 2;
         self.value(&mut Vec::new())
     }
 
-    /// Passes over one byte.
     pub fn skip(&mut self) {
         self.at += 1;
     }
 
-    /// What was not read yet.
+    /// The text that is not read yet.
     pub fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// So many bytes that were read last, of a word.
+    /// The last `bytes` bytes, which must be part of a word.
     pub fn last(&self, bytes: usize) -> &'a str {
         &self.text[self.at - bytes..self.at]
     }
 
-    /// A symbol or keyword up to the next space or bracket.
+    /// A symbol or keyword up to the next delimiter.
     pub fn token(&mut self) -> &'a str {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(|&byte| !is_delimiter(byte)) {
             self.at += 1;
         }
-        // Delimiters are ASCII, so both ends are between characters.
+        // Delimiters are ASCII, so both offsets are character boundaries.
         &self.text[start..self.at]
     }
 
-    /// The form that begins here; `None`: it only opens something.
+    /// Reads the form that begins here. `None`: it only opened brackets, a tag or a discard.
     fn form(&mut self) -> Result<Option<Node<'a>>, Fault> {
         let opened = |open: &mut Vec<Frame<'a>>, close, kind| {
             open.push(Frame::Brackets { close, kind, count: 0 });
@@ -255,13 +257,13 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                 }
                 match self.token() {
-                    "" => Err(Fault::new("a keyword", "a colon alone")),
+                    "" => Err(Fault::new("a keyword", "a colon without a name")),
                     name => Ok(Some(Node::Keyword(name))),
                 }
             }
             b'0'..=b'9' => self.number().map(Some),
             b'+' | b'-' if self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit) => self.number().map(Some),
-            // A quoted symbol is that symbol.
+            // A quoted symbol reads as the symbol.
             b'\'' if self.bytes.get(self.at + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
                 self.at += 1;
                 Ok(Some(Node::Symbol(self.token())))
@@ -276,7 +278,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What begins with `#`.
+    /// Reads a form that begins with `#`.
     fn dispatch(&mut self) -> Result<Option<Node<'a>>, Fault> {
         self.at += 1;
         match self.bytes.get(self.at) {
@@ -296,7 +298,7 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 Ok(Some(Node::Number(Cow::Borrowed(self.token()))))
             }
-            // `#'name`: what Clojure prints for a variable.
+            // `#'name`: Clojure's print of a variable.
             Some(b'\'') => {
                 self.at += 1;
                 match self.token() {
@@ -309,7 +311,7 @@ impl<'a> Reader<'a> {
                 self.open.push(Frame::Tag(tag));
                 Ok(None)
             }
-            _ => Err(Fault::new("a tag", Found::told(format!("a # alone, then {}", self.here())))),
+            _ => Err(Fault::new("a tag", Found::told(format!("a # without a name, then {}", self.here())))),
         }
     }
 
@@ -337,7 +339,7 @@ impl<'a> Reader<'a> {
             _ => {
                 let hexadecimal = code(name.strip_prefix('u').filter(|digits| digits.len() == 4), 16);
                 let code = hexadecimal.or_else(|| code(name.strip_prefix('o'), 8));
-                // Half of a pair is a character to Java, not to Unicode.
+                // Half of a surrogate pair is a character in Java, not in Unicode.
                 code.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
             }
         };
@@ -379,7 +381,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind a backslash in a string.
+    /// Reads an escape behind its backslash.
     fn escape(&mut self) -> Result<char, Fault> {
         let Some(c) = self.rest().chars().next() else { return Err(self.cut_off()) };
         self.at += c.len_utf8();
@@ -421,12 +423,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Four hexadecimal digits.
+    /// Reads four hexadecimal digits.
     fn unit(&mut self) -> Result<u32, Fault> {
         let digits = self.text.get(self.at..self.at + 4).filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
         let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         self.at += 4;
-        unit.ok_or_else(|| Fault::new("four hexadecimal digits behind \\u", "others"))
+        unit.ok_or_else(|| Fault::new("four hexadecimal digits after \\u", "other text"))
     }
 
     fn unexpected(&self, byte: u8) -> Fault {
@@ -434,7 +436,7 @@ impl<'a> Reader<'a> {
     }
 
     fn cut_off(&self) -> Fault {
-        Fault::new("a whole value", Found::cut_off("one", self.bytes.len()))
+        Fault::new("a whole value", Found::cut_off("a value", self.bytes.len()))
     }
 
     fn here(&self) -> Found {
@@ -442,7 +444,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Spaces, brackets and the like.
+/// White space, commas, brackets, quotes and semicolons.
 const DELIMITERS: [bool; 256] = {
     let mut delimiters = [false; 256];
     let (all, mut at) = (b" ,\n\r\t\x0b\x0c;\"()[]{}", 0);
@@ -457,14 +459,14 @@ pub(super) fn is_delimiter(byte: u8) -> bool {
     DELIMITERS[byte as usize]
 }
 
-/// Most numbers: few digits and nothing else.
+/// The value of a short number: few digits and nothing else.
 #[inline]
 fn short(token: &str) -> Option<i64> {
     let next = |number, byte: u8| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'));
     if matches!(token.len(), 1..=18) { token.bytes().try_fold(0, next) } else { None }
 }
 
-/// A number in one way of writing it: equal numbers of one sort come to equal nodes.
+/// A number in canonical text: equal numbers of one sort yield equal nodes.
 fn canonical(token: &str) -> Option<Node<'_>> {
     if let Some(number) = short(token) {
         return Some(Node::Int(number));
@@ -484,7 +486,7 @@ fn canonical(token: &str) -> Option<Node<'_>> {
         });
     }
     if let Some((numerator, denominator)) = unsigned.split_once('/') {
-        // Clojure prints ratios in lowest terms, and never a whole number as one.
+        // Clojure prints ratios in lowest terms, and never a whole number as a ratio.
         return (digits(numerator) && digits(denominator)).then_some(Node::Number(Cow::Borrowed(token)));
     }
     let decimal = unsigned.strip_suffix('M');
@@ -492,15 +494,15 @@ fn canonical(token: &str) -> Option<Node<'_>> {
     let plain = mantissa.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
     let number: f64 = plain.then(|| mantissa.parse().ok())??;
     Some(Node::Number(match decimal {
-        // Decimals of another scale are other numbers to Clojure's `=`.
+        // To Clojure's `=`, decimals of another scale are other numbers.
         Some(_) => Cow::Borrowed(token),
-        // There is one zero.
+        // Negative zero equals zero.
         None if token.starts_with('-') && number != 0.0 => Cow::Owned(format!("{:?}", -number)),
         None => Cow::Owned(format!("{number:?}")),
     }))
 }
 
-/// `0x7f`, as Clojure prints the identity of an object.
+/// `0x7f`, as in Clojure's print of an object's identity.
 fn hexadecimal(token: &str) -> Option<Node<'_>> {
     let digits = token.strip_prefix("0x").or_else(|| token.strip_prefix("0X"))?;
     match i64::from_str_radix(digits, 16) {
@@ -510,8 +512,8 @@ fn hexadecimal(token: &str) -> Option<Node<'_>> {
     }
 }
 
-/// A number of JSON that has no fraction, in the way of writing whole numbers: JSON has one sort of number, and `1`, `1.0` and
-/// `1e0` are one. `None`: it has a fraction, or more digits than anybody means.
+/// A JSON number without a fraction, in the canonical text of integers: JSON has one sort of number, so `1`, `1.0`
+/// and `1e0` are equal. `None`: it has a fraction, or more than 400 digits.
 fn whole(token: &str) -> Option<Node<'static>> {
     const MOST_DIGITS: i64 = 400;
     let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
@@ -630,8 +632,8 @@ mod tests {
             ("\"abc\\", "cut off"),
             ("[1 2)", "found the byte 0x29 at column 5"),
             ("]", "found the byte 0x5d at column 1"),
-            ("{:a}", "a key without value"),
-            ("1 2", "more behind it: the byte 0x32 at column 3"),
+            ("{:a}", "a key without a value"),
+            ("1 2", "more after it: the byte 0x32 at column 3"),
             ("[#_]", "found the byte 0x5d"),
             ("[#foo]", "found the byte 0x5d"),
             ("1x", "a number, found a text that begins as one, of 2 characters"),

@@ -1,6 +1,9 @@
-//! What an etcd member had on disk when it stopped: `member/snap/db`.
+//! The store of an etcd member at the time it stopped: `member/snap/db`.
 //!
-//! Source: etcd `server/storage/schema/{bucket,cindex,meta,lease}.go`, `server/storage/mvcc/revision.go`,
+//! Input: a bbolt file. Output: its revisions, compactions, leases and consistent index. A value that does not decode
+//! is a fault, never a missing revision.
+//!
+//! Sources: etcd `server/storage/schema/{bucket,cindex,meta,lease}.go`, `server/storage/mvcc/revision.go`,
 //! `api/mvccpb/kv.proto`, `server/lease/leasepb/lease.proto`.
 
 use super::super::content::Opened;
@@ -9,34 +12,34 @@ use super::HIGHEST_REVISION;
 use super::bbolt::Store;
 use super::protobuf::{Fields, WireError};
 
-/// One fact out of the store.
+/// One fact of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// A revision of a key.
     Revision(Revision<'a>),
-    /// Index of the last log entry whose effect is in the store.
+    /// Index of the last log entry that the store contains.
     ConsistentIndex(u64),
-    /// Term of that entry.
+    /// Term of that log entry.
     Term(u64),
-    /// A compaction was begun through this revision.
+    /// A compaction through this revision began.
     CompactionBegun(i64),
-    /// A compaction was done through this revision.
+    /// A compaction through this revision completed.
     CompactionDone(i64),
-    /// A lease that had not ended.
+    /// A lease that has not ended.
     Lease {
         /// Its number.
         id: i64,
-        /// Seconds.
+        /// Time to live in seconds.
         ttl: i64,
     },
 }
 
-/// A revision of a key.
+/// A change of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision<'a> {
-    /// The transaction.
+    /// Main revision: the number of the transaction.
     pub main: i64,
-    /// The change within it, from 0.
+    /// Number of the change within the transaction, from 0.
     pub sub: i64,
     /// Whether the key was deleted.
     pub tombstone: bool,
@@ -44,11 +47,11 @@ pub struct Revision<'a> {
     pub key: &'a [u8],
     /// Value.
     pub value: &'a [u8],
-    /// Revision at which the key's life began.
+    /// Revision at which the key was created.
     pub create_revision: i64,
-    /// Revision of this change, as the value says.
+    /// Revision of this change, from the value.
     pub mod_revision: i64,
-    /// Number of changes in this life.
+    /// Number of changes since the key was created.
     pub version: i64,
     /// Lease, or 0.
     pub lease: i64,
@@ -82,13 +85,13 @@ pub(in super::super) fn read(
     Ok(())
 }
 
-/// Eight bytes, `_`, eight bytes, and `t` behind a tombstone; numbers with the highest byte first.
+/// Decodes a revision key: eight bytes, `_`, eight bytes, and `t` for a tombstone. Numbers are big-endian.
 fn revision<'a>(key: &[u8], value: &'a [u8]) -> Result<Revision<'a>, Fault> {
-    let (main, sub, mark) = position(key).ok_or_else(|| damaged("a key that is no revision"))?;
+    let (main, sub, mark) = position(key).ok_or_else(|| damaged("a key of the bucket `key` that is no revision"))?;
     let tombstone = match mark {
         [] => false,
         b"t" => true,
-        _ => return Err(damaged("a revision with an unknown mark")),
+        _ => return Err(damaged("a revision key with an unknown mark")),
     };
     let mut found = Revision { main, sub, tombstone, ..Revision::default() };
     decode(value, &mut found).map_err(|error| damaged(&error.to_string()))?;
@@ -122,7 +125,7 @@ fn meta<'a>(key: &[u8], value: &[u8]) -> Result<Option<Part<'a>>, Fault> {
         value
             .first_chunk()
             .map(|bytes| u64::from_be_bytes(*bytes))
-            .ok_or_else(|| damaged("a number of less than eight bytes"))
+            .ok_or_else(|| damaged("a number of fewer than eight bytes"))
     };
     let main = || position(value).map(|(main, ..)| main).ok_or_else(|| damaged("a compaction without a revision"));
     Ok(Some(match key {
@@ -226,15 +229,15 @@ mod tests {
         let key = |key: Vec<u8>, value: Vec<u8>| facts(&Buckets::from([("key", [(key, value)].into())])).1;
         assert_eq!(key(fixture::revision(9, 0, false), revision("a", 4, 2)), None);
         for (name, value, found) in [
-            (b"consistent_index".to_vec(), revision("a", 4, 2), "a key that is no revision"),
+            (b"consistent_index".to_vec(), revision("a", 4, 2), "that is no revision"),
             ([fixture::revision(9, 0, false), b"x".to_vec()].concat(), revision("a", 4, 2), "unknown mark"),
-            (fixture::revision(u64::MAX, 0, false), revision("a", 4, 2), "a key that is no revision"),
+            (fixture::revision(u64::MAX, 0, false), revision("a", 4, 2), "that is no revision"),
             (fixture::revision(9, 0, false), vec![0x0a, 9], "ends inside a field"),
         ] {
             let fault = key(name, value).unwrap();
             assert!(fault.found.contains(found), "{fault:?} instead of {found}");
         }
         let short = facts(&Buckets::from([("meta", [(b"term".to_vec(), vec![1])].into())])).1.unwrap();
-        assert!(short.found.contains("less than eight bytes"), "{short:?}");
+        assert!(short.found.contains("fewer than eight bytes"), "{short:?}");
     }
 }

@@ -1,9 +1,10 @@
 //! The B+ tree file of bbolt, read only.
 //!
-//! Pages 0 and 1 describe the file; the one of the later transaction whose checksum is right counts, so a file is readable
-//! however its writer stopped. From its root, branch pages lead to leaf pages with keys and values in the order of keys;
-//! a value may be a bucket, which is a tree of its own. A page may go on over the pages behind it. Pages that no tree reaches
-//! are free and may hold anything, so the list of free pages is not needed.
+//! Pages 0 and 1 describe the file. The later transaction with a right checksum counts, so a file is
+//! readable however its writer stopped. From its root, branch pages lead to leaf pages with keys and values in key
+//! order. A value may be a bucket, which is a tree of its own, and a page may span several page sizes. Pages outside
+//! of the tree are free and may hold any bytes, so the list of free pages is not needed. A page that two places claim
+//! is a fault; it also ends loops.
 //!
 //! Source: go.etcd.io/bbolt `internal/common/{page,meta,bucket}.go`, `db.go`.
 
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 const MAGIC: u32 = 0xed0c_daed;
 const VERSION: u32 = 2;
 
-/// Bytes of a page in front of its elements, of an element, and of a bucket in front of an inline page.
+/// Bytes of a page header, of an element, and of a bucket header in front of an inline page.
 const HEADER: usize = 16;
 const ELEMENT: usize = 16;
 const BUCKET: usize = 16;
@@ -23,33 +24,33 @@ const BUCKET: usize = 16;
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 
-/// A value with this flag is a bucket.
+/// Flag of a leaf element whose value is a bucket.
 const IS_BUCKET: u32 = 1;
 
-/// Trees are not deeper: each level multiplies by two at least.
+/// Deepest tree: each level at least doubles the pages.
 const DEEPEST: usize = 64;
 
-/// The page sizes that bbolt tries.
+/// Page sizes that bbolt tries, as powers of two.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
 
-/// Whether bytes begin like a file of bbolt: one of its two first pages is whole.
+/// Whether the sample begins with a bbolt file: one of the first two pages is whole.
 pub fn is_store(sample: &[u8]) -> bool {
     Meta::decode(sample).is_some()
         || PAGE_SIZES.filter_map(|bits| sample.get(1 << bits..)).any(|page| Meta::decode(page).is_some())
 }
 
-/// What a file says about itself.
+/// The content of a meta page.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     page_size: u64,
     root: u64,
-    /// Pages from here on were never used.
+    /// Number of pages in use; higher ones were never used.
     unused: u64,
     transaction: u64,
 }
 
 impl Meta {
-    /// The meta page at the start of the bytes, where it is whole.
+    /// The meta page at the start of the bytes, if its checksum is right.
     fn decode(page: &[u8]) -> Option<Meta> {
         let body = page.get(HEADER..HEADER + 64)?;
         let word = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap_or_default());
@@ -63,45 +64,45 @@ impl Meta {
     }
 }
 
-/// FNV-1a of 64 bits.
+/// FNV-1a, 64 bits: the checksum of a meta page.
 pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// A file of bbolt.
+/// An open bbolt file.
 #[derive(Debug)]
 pub struct Store<'c, 'f> {
     content: &'c mut Opened<'f>,
     meta: Meta,
-    /// Stretches of pages that were read, first to last: none belongs to two places.
+    /// Intervals of pages read so far, first to last. A page may be in one only.
     visited: BTreeMap<u64, u64>,
 }
 
-/// The place of a bucket.
+/// The root of a bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     root: u64,
-    /// A small bucket stands where its name stands.
+    /// The page of a small bucket, which is inside its value.
     inline: Vec<u8>,
 }
 
 impl<'c, 'f> Store<'c, 'f> {
-    /// Reads what the file says about itself.
+    /// Reads the meta pages.
     pub fn open(content: &'c mut Opened<'f>) -> Result<Store<'c, 'f>, Fault> {
         let mut page = [0; HEADER + 64];
         let mut metas: Vec<Meta> = Vec::new();
         let offsets = std::iter::once(0).chain(PAGE_SIZES.map(|bits| 1 << bits));
         for offset in offsets {
             let n = content.read_at(offset, &mut page).map_err(|error| unreadable(&error))?;
-            // The second page stands behind one page of its own size.
+            // The second meta page follows one page of its own size.
             metas.extend(Meta::decode(&page[..n]).filter(|meta| offset == 0 || meta.page_size == offset));
         }
         let meta = metas.into_iter().max_by_key(|meta| meta.transaction);
-        let meta = meta.ok_or_else(|| damaged("neither of the two first pages is whole"))?;
+        let meta = meta.ok_or_else(|| damaged("neither of the first two pages is whole"))?;
         Ok(Store { content, meta, visited: BTreeMap::from([(0, 1)]) })
     }
 
-    /// The buckets of the file by name.
+    /// The top-level buckets by name.
     pub fn buckets(&mut self) -> Result<Vec<(Vec<u8>, Bucket)>, Fault> {
         let mut found = Vec::new();
         let root = Bucket { root: self.meta.root, inline: Vec::new() };
@@ -114,7 +115,7 @@ impl<'c, 'f> Store<'c, 'f> {
         Ok(found)
     }
 
-    /// Every key with its value, in the order of keys. `take` also gets the offset of the page.
+    /// Passes each key and value to `take` in key order, with the offset of the page.
     pub fn each(
         &mut self,
         bucket: &Bucket,
@@ -154,7 +155,7 @@ impl<'c, 'f> Store<'c, 'f> {
                 page => Err(damaged(&format!("an inline page of kind {}", page.flags))),
             };
         }
-        // Pages to read, the next one last, each with its depth.
+        // Pages to read with their depth; the next one is last.
         let mut open = vec![(bucket.root, 0)];
         let mut buffer = Vec::new();
         while let Some((id, depth)) = open.pop() {
@@ -175,27 +176,27 @@ impl<'c, 'f> Store<'c, 'f> {
         Ok(())
     }
 
-    /// Reads a page that was not read before, with the pages that it goes on over.
+    /// Reads a page that was not read before, with its overflow pages.
     fn page<'b>(&mut self, id: u64, buffer: &'b mut Vec<u8>) -> Result<Page<'b>, Fault> {
         let page_size = self.meta.page_size;
         let offset =
             id.checked_mul(page_size).filter(|offset| *offset < self.content.length() && id < self.meta.unused);
-        let offset = offset.ok_or_else(|| damaged(&format!("a pointer to page {id}, which the file does not have")))?;
+        let offset = offset.ok_or_else(|| damaged(&format!("a pointer to page {id}, beyond the end of the file")))?;
         buffer.resize(page_size as usize, 0);
         self.fill(id, offset, buffer)?;
         let page = Page::decode(buffer, id)?;
         if page.id != id {
-            return Err(damaged(&format!("page {id} says that it is page {}", page.id)));
+            return Err(damaged(&format!("page {id} with the number {}", page.id)));
         }
         let overflow = u64::from(page.overflow);
         let length = (overflow + 1) * page_size;
         if length > LONGEST_STORE_NODE || length > self.content.length() - offset {
-            return Err(damaged(&format!("page {id} of {}", size(length))));
+            return Err(damaged(&format!("page {id} of {}, longer than the file or the limit", size(length))));
         }
         let last = id + overflow;
         let before = self.visited.range(..=last).next_back();
         if before.is_some_and(|(_, end)| *end >= id) {
-            return Err(damaged(&format!("page {id} belongs to two places")));
+            return Err(damaged(&format!("page {id} used twice")));
         }
         self.visited.insert(id, last);
         if overflow > 0 {
@@ -252,7 +253,7 @@ impl<'b> Page<'b> {
         Ok(([word(0), word(1), word(2), word(3)], start))
     }
 
-    /// Flags, key and value.
+    /// Flags, key and value of a leaf element.
     fn leaf_element(&self, at: usize) -> Result<(u32, &'b [u8], &'b [u8]), Fault> {
         let ([flags, position, key_size, value_size], start) = self.element(at)?;
         let key = start.saturating_add(position as usize);
@@ -262,7 +263,7 @@ impl<'b> Page<'b> {
         Ok((flags, slice(key, value)?, slice(value, end)?))
     }
 
-    /// The page that an element of a branch points to.
+    /// The page to which a branch element points.
     fn child(&self, at: usize) -> Result<u64, Fault> {
         let ([_, _, low, high], _) = self.element(at)?;
         Ok(u64::from(high) << 32 | u64::from(low))
@@ -273,7 +274,7 @@ impl<'b> Page<'b> {
     }
 }
 
-/// The problem of a file that is no tree.
+/// The problem of a damaged file.
 fn damaged(what: &str) -> Fault {
     Fault::new("a whole bbolt file", Found::told(what))
 }
@@ -353,15 +354,15 @@ mod tests {
         let (leaf, branch) = (find(LEAF), find(BRANCH));
         let child = branch * 512 + HEADER + 8;
         for (at, bytes, found) in [
-            (child, (branch as u64).to_le_bytes().to_vec(), "belongs to two places"),
-            (child, 0u64.to_le_bytes().to_vec(), "belongs to two places"),
-            (child, u64::MAX.to_le_bytes().to_vec(), "which the file does not have"),
-            (child, ((file.len() / 512) as u64).to_le_bytes().to_vec(), "which the file does not have"),
-            (leaf * 512, 99u64.to_le_bytes().to_vec(), "says that it is page 99"),
+            (child, (branch as u64).to_le_bytes().to_vec(), "used twice"),
+            (child, 0u64.to_le_bytes().to_vec(), "used twice"),
+            (child, u64::MAX.to_le_bytes().to_vec(), "beyond the end of the file"),
+            (child, ((file.len() / 512) as u64).to_le_bytes().to_vec(), "beyond the end of the file"),
+            (leaf * 512, 99u64.to_le_bytes().to_vec(), "with the number 99"),
             (leaf * 512 + 8, 16u16.to_le_bytes().to_vec(), "of kind 16 inside a tree"),
             (leaf * 512 + 10, u16::MAX.to_le_bytes().to_vec(), "reaches beyond the page"),
             (leaf * 512 + 12, u32::MAX.to_le_bytes().to_vec(), "of 2097152.0 MiB"),
-            (leaf * 512 + 12, 2u32.to_le_bytes().to_vec(), "belongs to two places"),
+            (leaf * 512 + 12, 2u32.to_le_bytes().to_vec(), "used twice"),
             (leaf * 512 + HEADER + 4, u32::MAX.to_le_bytes().to_vec(), "reaches beyond the page"),
             (leaf * 512 + HEADER + 12, u32::MAX.to_le_bytes().to_vec(), "reaches beyond the page"),
         ] {

@@ -1,25 +1,22 @@
-//! Small logs and stores as etcd writes them, for tests.
+//! Builders of small etcd logs and stores for tests, in etcd's own format.
 
 use std::collections::BTreeMap;
 
-/// A message of protocol buffers.
+/// A protocol buffers message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message(pub Vec<u8>);
 
 impl Message {
-    /// Adds a number.
     pub fn number(self, field: u64, value: u64) -> Message {
         self.varint(field << 3).varint(value)
     }
 
-    /// Adds bytes.
     pub fn bytes(self, field: u64, bytes: &[u8]) -> Message {
         let mut message = self.varint(field << 3 | 2).varint(bytes.len() as u64);
         message.0.extend_from_slice(bytes);
         message
     }
 
-    /// Adds a message.
     pub fn message(self, field: u64, message: Message) -> Message {
         self.bytes(field, &message.0)
     }
@@ -34,17 +31,14 @@ impl Message {
     }
 }
 
-/// A put as a proposal.
 pub(crate) fn put(key: &str, value: &[u8]) -> Message {
     Message::default().message(4, Message::default().bytes(1, key.as_bytes()).bytes(2, value))
 }
 
-/// A delete as a proposal.
 pub(crate) fn delete(key: &str) -> Message {
     Message::default().message(5, Message::default().bytes(1, key.as_bytes()))
 }
 
-/// A segment of a write-ahead log.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub bytes: Vec<u8>,
@@ -52,40 +46,37 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A segment that goes on from a sum, by member 7 of cluster 9.
+    /// A segment by member 7 of cluster 9 that continues from a checksum.
     pub fn after(crc: u32) -> Segment {
         Segment::by(crc, 7, 9)
     }
 
-    /// A segment that goes on from a sum.
+    /// A segment that continues from a checksum.
     pub fn by(crc: u32, node: u64, cluster: u64) -> Segment {
         let mut segment = Segment { bytes: Vec::new(), crc };
         segment.frame(Message::default().number(1, 4).number(2, u64::from(crc)));
         segment.record(1, Message::default().number(1, node).number(2, cluster))
     }
 
-    /// Adds an entry.
     pub fn entry(self, index: u64, term: u64, proposal: &Message) -> Segment {
         self.record(2, Message::default().number(1, 0).number(2, term).number(3, index).bytes(4, &proposal.0))
     }
 
-    /// Adds a change of members: of kind 0 one that votes, of kind 1 one that leaves, of kind 3 a learner.
+    /// Adds a change of members. Kind 0 adds a voter, 1 removes a member, 3 adds a learner.
     pub fn membership(self, index: u64, kind: u64, node: u64) -> Segment {
         let change = Message::default().number(1, 0).number(2, kind).number(3, node);
         self.record(2, Message::default().number(1, 1).number(2, 1).number(3, index).bytes(4, &change.0))
     }
 
-    /// Says what is committed.
+    /// Adds a hard state with this commit index.
     pub fn commit(self, index: u64) -> Segment {
         self.record(3, Message::default().number(1, 2).number(2, 7).number(3, index))
     }
 
-    /// Says that a snapshot was taken.
     pub fn snapshot(self, index: u64) -> Segment {
         self.record(5, Message::default().number(1, index).number(2, 2))
     }
 
-    /// Adds a record.
     pub fn record(mut self, kind: u64, data: Message) -> Segment {
         self.crc = crc32c::crc32c_append(self.crc, &data.0);
         self.frame(Message::default().number(1, kind).number(2, u64::from(self.crc)).message(3, data));
@@ -104,26 +95,26 @@ impl Segment {
         self.bytes.resize(self.bytes.len() + padding, 0);
     }
 
-    /// With the zeros of a file that was allocated and not filled.
+    /// Appends zeros, as in a file that is allocated but not filled.
     pub fn allocated(mut self, bytes: usize) -> Segment {
         self.bytes.resize(self.bytes.len() + bytes, 0);
         self
     }
 }
 
-/// Buckets with their keys and values.
+/// Buckets by name, with their keys and values.
 pub(crate) type Buckets = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 const PAGE: usize = 512;
 
-/// A file of bbolt with these buckets, at most so many keys in a leaf.
+/// A bbolt file with these buckets and at most `keys_in_a_leaf` keys in a leaf.
 pub(crate) fn store(buckets: &Buckets, keys_in_a_leaf: usize) -> Vec<u8> {
     let mut pages: Vec<Vec<u8>> = vec![Vec::new(); 3];
     let mut roots = BTreeMap::new();
     for (name, pairs) in buckets {
         let pairs: Vec<(Vec<u8>, Vec<u8>)> = pairs.clone().into_iter().collect();
         let value = if pairs.len() <= 1 {
-            // A small bucket stands where its name stands.
+            // A small bucket is inline in its value.
             [&[0; 16][..], &leaf(0, &pairs, 0)].concat()
         } else {
             let root = tree(&mut pages, &pairs, keys_in_a_leaf);
@@ -142,7 +133,7 @@ pub(crate) fn store(buckets: &Buckets, keys_in_a_leaf: usize) -> Vec<u8> {
     pages.concat()
 }
 
-/// Adds a page, which may go on over more than one; returns its number.
+/// Adds a page, which may span several page sizes; returns its number.
 fn add(pages: &mut Vec<Vec<u8>>, page: impl FnOnce(u64) -> Vec<u8>) -> u64 {
     let id = pages.len() as u64;
     let mut bytes = page(id);
@@ -204,7 +195,7 @@ fn meta(id: u64, root: u64, unused: u64) -> Vec<u8> {
     for word in [0xed0c_daed, 2, PAGE as u32, 0] {
         body.extend(u32::to_le_bytes(word));
     }
-    // Root with its sequence, free pages, end, transaction.
+    // Root page, its sequence, free list, end, transaction.
     for word in [root, 0, 2, unused, 10 + id] {
         body.extend(word.to_le_bytes());
     }
@@ -214,7 +205,7 @@ fn meta(id: u64, root: u64, unused: u64) -> Vec<u8> {
     page
 }
 
-/// A key of the bucket of revisions.
+/// A key of the bucket `key`.
 pub(crate) fn revision(main: u64, sub: u64, tombstone: bool) -> Vec<u8> {
     let mark: &[u8] = if tombstone { b"t" } else { b"" };
     [&main.to_be_bytes()[..], b"_", &sub.to_be_bytes(), mark].concat()

@@ -1,4 +1,4 @@
-//! Which report a file belongs to, and whose it is, by its path.
+//! The report and the owner of a file, from its path.
 //!
 //! ```text
 //! ROOT/client-N/{operations,watch}.json         ROOT/server-NAME/member/wal/*.wal      a report
@@ -8,29 +8,29 @@
 
 use super::super::format::Format;
 
-/// Where a file stands.
+/// The directory and the owner of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The directory of the report, or of the data.
+    /// Root directory of the report or of the data.
     pub root: String,
-    /// Whose file it is.
+    /// Owner of the file.
     pub owner: Owner,
-    /// Whether the path says that `root` is a report.
+    /// Whether the path shows that `root` is a report.
     pub of_report: bool,
 }
 
-/// Whose file it is.
+/// The client or member that a file belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A client's, with the name of its directory.
+    /// A client, by the name of its directory.
     Client(String),
-    /// A member's.
+    /// A member of the cluster.
     Member(String),
-    /// The report's.
+    /// The report itself.
     Report,
 }
 
-/// The place of a file.
+/// The place of a file of this format.
 pub fn place(path: &str, format: Format) -> Place {
     let (folder, _) = split(path);
     match format {
@@ -63,7 +63,7 @@ fn member(folder: &str) -> Place {
     }
 }
 
-/// What etcd keeps in a file of this name: a damaged one is evidence that is missing.
+/// The file that etcd keeps under this name, as a problem names it. A damaged one is missing evidence.
 pub fn of_member(path: &str) -> Option<&'static str> {
     let (folder, name) = split(path);
     let (_, folder) = split(folder);
@@ -79,7 +79,7 @@ pub fn of_member(path: &str) -> Option<&'static str> {
     }
 }
 
-/// What stands in front of the last `/`, and behind it.
+/// Directory and file name.
 fn split(path: &str) -> (&str, &str) {
     let path = path.trim_end_matches('/');
     match path.rsplit_once('/') {
@@ -90,7 +90,7 @@ fn split(path: &str) -> (&str, &str) {
     }
 }
 
-/// A path and the directories around it, the nearest first.
+/// The path and the directories around it, innermost first.
 pub fn around(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| (!path.is_empty() && *path != "/").then(|| split(path).0))
 }

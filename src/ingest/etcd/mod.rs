@@ -1,7 +1,8 @@
-//! Evidence of etcd itself: the reports of its robustness suite, and the files of its members.
+//! Evidence of etcd itself: reports of its robustness suite, and files of its members.
 //!
-//! A report is a directory of `client-N/operations.json`, `client-N/watch.json` and `server-NAME/member/{wal,snap}`. Nothing in
-//! it is ever changed: etcd's own reader truncates a log that ends in the middle of a record, this one says so.
+//! A report is a directory with `client-N/operations.json`, `client-N/watch.json` and
+//! `server-NAME/member/{wal,snap}`. Evidence is never changed: etcd's own reader truncates a log that ends inside a
+//! record, this one reports it.
 
 pub(crate) mod backend;
 mod bbolt;
@@ -15,8 +16,8 @@ pub(crate) mod traffic;
 pub(crate) mod wal;
 pub(crate) mod watch;
 
-/// The highest revision that is taken for one. No server comes so far (at a million writes a second it takes 36,000 years), and the order is
-/// rebuilt in small multiples of revisions.
+/// Highest revision that is believed. At a million writes a second a server reaches it after 36,000 years. The
+/// revision order computes with small multiples of revisions, which must not overflow.
 pub const HIGHEST_REVISION: i64 = 1 << 60;
 
 pub use protobuf::WireError;
@@ -24,7 +25,7 @@ pub(crate) use protobuf::{Field, Fields};
 
 pub(super) use bbolt::is_store;
 
-/// The byte of a text that an error is about.
+/// Offset of the byte that an error names by line and column.
 fn byte(text: &str, error: &serde_json::Error) -> usize {
     let mut starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
     let start = starts.nth(error.line().saturating_sub(1)).unwrap_or(text.len());

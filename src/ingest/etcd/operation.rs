@@ -1,9 +1,10 @@
-//! `client-N/operations.json` of a robustness report: what one client asked etcd, and what it was told.
+//! `client-N/operations.json` of a robustness report: the requests of one client and their answers.
 //!
-//! Objects one after the other, indented since May 2025 and one a line before. Embedded structs of the writer are flattened, its
-//! unions are objects of which one member is not `null`, and what newer versions added is absent in older files.
+//! Objects one after the other, indented since May 2025 and one a line before. The writer's embedded structs are
+//! flat, and its unions are objects with one member that is not `null`. Fields of newer versions are absent in older
+//! files.
 //!
-//! Source: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
+//! Sources: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
 
 use super::super::fast_json::Plain;
 use super::super::limits::UNLIMITED;
@@ -13,35 +14,35 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// One operation.
+/// One operation of a client.
 #[derive(Clone, Debug, Default)]
 pub struct Operation<'a> {
-    /// The lane of porcupine: a client gets a new one after each write with an unknown outcome.
+    /// Porcupine's client id. A client gets a new one after each write with an unknown outcome.
     pub stream: i64,
     /// The request.
     pub request: Request<'a>,
-    /// When it was sent: nanoseconds since the suite began.
+    /// Time of the request, in nanoseconds since the suite began.
     pub call: i64,
     /// The answer.
     pub answer: Answer<'a>,
-    /// When the answer arrived. Of failed operations old versions invented it.
+    /// Time of the answer, in nanoseconds since the suite began. Old versions invented it for failed operations.
     pub returned: i64,
-    /// Whether only its beginning is told. Recorders that may be killed write an operation when it is sent, and again, with the
-    /// same `ClientId` and `Call`, when it was answered; the suite writes it once.
+    /// Whether the object is only the beginning of an operation. Recorders that may be killed write an operation when
+    /// it is sent, and again after the answer with the same `ClientId` and `Call`. The suite writes it once.
     pub begun: bool,
 }
 
 type Read<'a> = (Box<Operation<'a>>, Option<usize>);
 
-/// Reads the operation that begins at the first byte, and says where the next one begins if something follows.
+/// Reads the operation at the start of the text. Also returns the offset of the next one, if more follows.
 ///
-/// `Metadata`, a copy of `Output` that newer versions write at the end, is half of a file. Where the text is indented, so that
-/// its end is seen without reading it, it is not read.
+/// `Metadata`, a copy of `Output` that newer versions append, is half of a file. In indented text it is skipped,
+/// since the end of the object is visible without parsing.
 pub(in super::super) fn read(text: &str) -> Result<Read<'_>, serde_json::Error> {
     plainly(text).map_or_else(|| thoroughly(text), Ok)
 }
 
-/// As [`thoroughly`], of a text that is nothing but one operation as programs write it.
+/// As [`thoroughly`], for text that is exactly one operation as programs write it.
 fn plainly(text: &str) -> Option<Read<'_>> {
     let mut found = Fields::default();
     let mut plain = Plain::new(text);
@@ -60,7 +61,7 @@ fn thoroughly(text: &str) -> Result<Read<'_>, serde_json::Error> {
     Ok((found.operation(), deserializer.end().err().map(|error| super::byte(text, &error))))
 }
 
-/// Whether an indented object ends with the text: from a place inside it, the first line that is a closing bracket is the last.
+/// Whether an indented object ends with the text: behind `inside`, the first line that begins with `}` ends the text.
 fn ends_with_its_object(text: &str, inside: &str) -> bool {
     let rest = inside.as_ptr().addr().checked_sub(text.as_ptr().addr()).and_then(|at| text.as_bytes().get(at..));
     let end = rest.and_then(|rest| Some((rest.len(), memmem::find(rest, b"\n}")?)));
@@ -69,11 +70,11 @@ fn ends_with_its_object(text: &str, inside: &str) -> bool {
 
 #[derive(Default)]
 struct Fields<'a> {
-    /// It is large: it is filled in where it stays.
+    /// In a box, since it is large and would be copied.
     operation: Box<Operation<'a>>,
-    /// Which fields were met, a bit each.
+    /// Bits of the fields read so far.
     met: u8,
-    /// Whether reading stopped in front of a copy.
+    /// Whether reading stopped in front of `Metadata`.
     stopped: bool,
 }
 
@@ -91,7 +92,7 @@ struct Reader<'f, 'a> {
 
 const FIELDS: [&str; 5] = ["ClientId", "Input", "Call", "Output", "Return"];
 
-/// The place of `Output` among them.
+/// Index of `Output` in [`FIELDS`].
 const OUTPUT: usize = 3;
 
 impl<'a> Visitor<'a> for Reader<'_, 'a> {
@@ -135,11 +136,11 @@ impl<'a> Visitor<'a> for Reader<'_, 'a> {
     }
 }
 
-/// A request: `kind` says which member counts.
+/// A request; `kind` names the member that counts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Request<'a> {
-    /// `range`, `txn`, `leaseGrant`, `leaseRevoke`, `defragment`, `compact`, or, by other recorders, `other`.
+    /// `range`, `txn`, `leaseGrant`, `leaseRevoke`, `defragment` or `compact`; other recorders also write `other`.
     #[serde(rename = "Type", borrow)]
     pub kind: Text<'a>,
     /// A read.
@@ -148,10 +149,10 @@ pub struct Request<'a> {
     /// A transaction; plain puts and deletes are transactions of one step.
     #[serde(rename = "Txn", borrow)]
     pub txn: Option<Txn<'a>>,
-    /// A lease asked for. Its number is that of the answer.
+    /// A request for a lease. The answer has its id.
     #[serde(rename = "LeaseGrant")]
     pub lease_grant: Option<Lease>,
-    /// A lease ended.
+    /// The revocation of a lease.
     #[serde(rename = "LeaseRevoke")]
     pub lease_revoke: Option<Lease>,
     /// A compaction.
@@ -159,32 +160,33 @@ pub struct Request<'a> {
     pub compact: Option<Compact>,
 }
 
-/// A read of a key or of a range.
+/// A read of a key or of a range of keys.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Range<'a> {
     /// First key.
     #[serde(rename = "Start", borrow)]
     pub start: Text<'a>,
-    /// One behind the last key; empty: only `start`.
+    /// One past the last key; empty: only `start`.
     #[serde(rename = "End", borrow)]
     pub end: Text<'a>,
-    /// At most so many; 0: all.
+    /// Highest number of keys; 0: all.
     #[serde(rename = "Limit")]
     pub limit: i64,
-    /// Whether values were left out.
+    /// Whether values are omitted.
     #[serde(rename = "KeysOnly")]
     pub keys_only: bool,
-    /// The revision that is read; 0: the latest.
+    /// Revision to read; 0: the latest.
     #[serde(rename = "Revision")]
     pub revision: i64,
-    /// Whether only the number of keys was asked for. Written by other recorders than the suite.
+    /// Whether only the number of keys is read. The suite does not write it, other recorders do.
     #[serde(rename = "CountOnly")]
     pub count_only: Option<bool>,
-    /// Whether keys were asked for in another order than their own. Written by other recorders than the suite, which never asks so.
+    /// Whether the keys are read in another order than that of keys. Only other recorders than the suite write it.
     #[serde(rename = "Sorted")]
     pub sorted: Option<bool>,
-    /// Whether the member's own state was enough, however old. Written by other recorders than the suite.
+    /// Whether the read is serializable, so a member answers from its own state. Only other recorders than the suite
+    /// write it.
     #[serde(rename = "Serializable")]
     pub serializable: bool,
 }
@@ -193,18 +195,18 @@ pub struct Range<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Txn<'a> {
-    /// Conditions.
+    /// Conditions, all of which must hold.
     #[serde(rename = "Conditions", borrow)]
     pub conditions: Option<Vec<Condition<'a>>>,
-    /// What is done where all are true.
+    /// Steps if all conditions hold.
     #[serde(rename = "OperationsOnSuccess", borrow)]
     pub success: Option<Vec<Step<'a>>>,
-    /// What is done otherwise.
+    /// Steps otherwise.
     #[serde(rename = "OperationsOnFailure", borrow)]
     pub failure: Option<Vec<Step<'a>>>,
 }
 
-/// A condition: the version where one is expected, else the mod revision. Other recorders than the suite name a target.
+/// A condition: on the version if `version` is set, else on the mod revision. Other recorders name a target.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Condition<'a> {
@@ -217,24 +219,24 @@ pub struct Condition<'a> {
     /// Expected version; 0: not compared.
     #[serde(rename = "ExpectedVersion")]
     pub version: i64,
-    /// One behind the last key; empty: only `key`.
+    /// One past the last key; empty: only `key`.
     #[serde(rename = "End", borrow)]
     pub end: Text<'a>,
-    /// `version`, `create`, `mod`, `value` or `lease`; empty: as the other fields say.
+    /// `version`, `create`, `mod`, `value` or `lease`; empty: see [`Condition::version`] and [`Condition::revision`].
     #[serde(rename = "Target", borrow)]
     pub target: Text<'a>,
-    /// `=`, `>`, `<` or `!=`, where a target is named.
+    /// `=`, `>`, `<` or `!=`, if there is a target.
     #[serde(rename = "Relation", borrow)]
     pub relation: Text<'a>,
-    /// What the target is compared with.
+    /// Operand for a target that is a number.
     #[serde(rename = "Number")]
     pub number: i64,
-    /// The value that it is compared with.
+    /// Operand for the target `value`.
     #[serde(rename = "Value", borrow)]
     pub value: Value<'a>,
 }
 
-/// A step of a transaction: `kind` says which member counts.
+/// A step of a transaction; `kind` names the member that counts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Step<'a> {
@@ -267,14 +269,14 @@ pub struct Put<'a> {
     pub lease: i64,
 }
 
-/// A delete of one key, or, by other recorders than the suite, of a range.
+/// A delete of one key; other recorders also write ranges.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delete<'a> {
     /// Key.
     #[serde(rename = "Key", borrow)]
     pub key: Text<'a>,
-    /// One behind the last key; empty: only `key`.
+    /// One past the last key; empty: only `key`.
     #[serde(rename = "End", borrow)]
     pub end: Text<'a>,
 }
@@ -283,19 +285,19 @@ pub struct Delete<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Value<'a> {
-    /// The value.
+    /// The value, if it is short.
     #[serde(rename = "Value", borrow)]
     pub text: Text<'a, UNLIMITED>,
-    /// Its hash.
+    /// The hash of a longer value.
     #[serde(rename = "Hash")]
     pub hash: u32,
 }
 
-/// A lease.
+/// A lease in a request.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Lease {
-    /// Its number.
+    /// Lease id.
     #[serde(rename = "LeaseID")]
     pub id: i64,
 }
@@ -304,66 +306,66 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Compact {
-    /// Through this revision.
+    /// Revision through which the store is compacted.
     #[serde(rename = "Revision")]
     pub revision: i64,
 }
 
-/// An answer. Of a failed operation only `error` counts.
+/// An answer. If the operation failed, only `error` counts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Answer<'a> {
-    /// What a transaction did.
+    /// Result of a transaction.
     #[serde(rename = "Txn", borrow)]
     pub txn: Option<TxnAnswer<'a>>,
-    /// What was read.
+    /// Result of a read.
     #[serde(rename = "Range", borrow)]
     pub range: Option<Found<'a>>,
-    /// An answer of the server that is an error: the revision is compacted, or in the future.
+    /// An error in the server's answer: the revision is compacted, or in the future.
     #[serde(rename = "ClientError", borrow)]
     pub client_error: Text<'a, UNLIMITED>,
-    /// Revision of the store when it answered; -1 where the answer has none.
+    /// Revision of the store at the answer; -1 if the answer has none.
     #[serde(rename = "Revision")]
     pub revision: i64,
-    /// The member that answered, in hexadecimal digits.
+    /// Id of the member that answered, in hexadecimal.
     #[serde(rename = "member-id", borrow)]
     pub member: Text<'a>,
-    /// The same, as a number (for two months at the end of 2025).
+    /// The same as a number, which the suite wrote for two months at the end of 2025.
     #[serde(rename = "MemberID")]
     pub member_number: u64,
-    /// Why it failed.
+    /// Error of a failed operation.
     #[serde(rename = "Error", borrow)]
     pub error: Text<'a, UNLIMITED>,
 }
 
-/// What a transaction did.
+/// Result of a transaction.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct TxnAnswer<'a> {
     /// Whether a condition was false.
     #[serde(rename = "Failure")]
     pub failure: bool,
-    /// One result a step.
+    /// One result for each step.
     #[serde(rename = "Results", borrow)]
     pub results: Option<Vec<Found<'a>>>,
 }
 
-/// What a read found, or how many keys a delete removed.
+/// Result of a read, or the number of keys that a delete removed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Found<'a> {
     /// Keys with their values.
     #[serde(rename = "KVs", borrow)]
     pub pairs: Option<Vec<Pair<'a>>>,
-    /// How many keys there are, beyond the limit too.
+    /// Number of keys in the range, those beyond the limit included.
     #[serde(rename = "Count")]
     pub count: i64,
-    /// How many keys were removed.
+    /// Number of keys that a delete removed.
     #[serde(rename = "Deleted")]
     pub deleted: i64,
 }
 
-/// A key as it was found.
+/// A key in the result of a read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pair<'a> {
@@ -376,7 +378,7 @@ pub struct Pair<'a> {
     /// Revision of its last change.
     #[serde(rename = "ModRevision")]
     pub revision: i64,
-    /// Number of changes in this life; 0: not recorded.
+    /// Number of changes since the key was created; 0: not recorded.
     #[serde(rename = "Version")]
     pub version: i64,
 }
@@ -385,7 +387,7 @@ pub struct Pair<'a> {
 mod tests {
     use super::*;
 
-    /// What both ways of reading come to must not differ, for any text; whether it is read the short way.
+    /// Whether the fast reader accepts the text. Both readers must return the same.
     fn agree(text: &str) -> bool {
         let told = |read: Read<'_>| format!("{read:?}");
         let Some(read) = plainly(text) else { return false };

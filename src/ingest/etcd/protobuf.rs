@@ -1,11 +1,11 @@
 //! The wire format of protocol buffers, as far as etcd's messages use it.
 //!
-//! Source: the "Encoding" page of the protocol buffers documentation. Groups, which etcd never used, are refused.
+//! Source: the page "Encoding" of the protocol buffers documentation. Groups, which etcd never used, are refused.
 
 use super::super::limits::LONGEST_NAME;
 use thiserror::Error;
 
-/// Why bytes are no message.
+/// Errors of the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The bytes end inside a field.
@@ -14,33 +14,33 @@ pub enum WireError {
     /// A number of more than 64 bits.
     #[error("a number of more than 64 bits")]
     Overlong,
-    /// A field without number, or of a kind that nobody writes.
-    #[error("a field of an unknown kind")]
+    /// A field without a number, or of a wire type that is not in use.
+    #[error("a field of an unknown wire type")]
     UnknownKind,
-    /// A field of another kind than its number stands for.
-    #[error("a field of another kind than expected")]
+    /// A field whose wire type does not fit its number.
+    #[error("a field of another wire type than its message has")]
     OtherKind,
-    /// A key that is longer than names are.
+    /// A key longer than [`LONGEST_NAME`].
     #[error("a key of more than {LONGEST_NAME} bytes")]
     LongName,
-    /// Messages inside messages, deeper than anybody nests them.
-    #[error("messages nested too deeply")]
+    /// Messages nested more deeply than etcd nests them.
+    #[error("messages nested more than 64 deep")]
     TooDeep,
 }
 
 /// The value of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Integers, booleans and enumerations.
+    /// An integer, boolean or enumeration.
     Varint(u64),
-    /// Texts, bytes and messages.
+    /// A text, bytes or a message.
     Bytes(&'a [u8]),
-    /// Eight bytes, or four.
+    /// A number of fixed size, eight or four bytes.
     Fixed,
 }
 
 impl<'a> Field<'a> {
-    /// The number.
+    /// The value of a varint.
     pub fn number(self) -> Result<u64, WireError> {
         match self {
             Field::Varint(number) => Ok(number),
@@ -48,17 +48,17 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The number, of a signed field: negative ones are written as two's complement.
+    /// The value of a signed field. Negative numbers are two's complement.
     pub fn signed(self) -> Result<i64, WireError> {
         self.number().map(u64::cast_signed)
     }
 
-    /// The boolean.
+    /// The value of a boolean.
     pub fn flag(self) -> Result<bool, WireError> {
         self.number().map(|number| number != 0)
     }
 
-    /// The bytes.
+    /// The content of a text, bytes or message.
     pub fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             Field::Bytes(bytes) => Ok(bytes),
@@ -67,14 +67,13 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a message in the order in which they stand.
+/// Iterates over the fields of a message, in the order of the bytes.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of these bytes.
     pub fn of(bytes: &'a [u8]) -> Fields<'a> {
         Fields { rest: bytes }
     }
@@ -83,7 +82,7 @@ impl<'a> Fields<'a> {
         let mut value = 0;
         for (at, &byte) in self.rest.iter().enumerate() {
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte holds the 64th bit and nothing else.
+            // The tenth byte holds only the 64th bit.
             if at == 9 && byte > 1 {
                 return Err(WireError::Overlong);
             }

@@ -1,12 +1,13 @@
-//! What etcd wrote into its log: `InternalRaftRequest` and the messages in it.
+//! Proposals in etcd's log: `InternalRaftRequest` and the messages in it.
 //!
-//! Source: etcd `api/etcdserverpb/raft_internal.proto` and `rpc.proto`. Fields without meaning for the content of the store
-//! (previous values asked for, sort orders) are left out.
+//! Source: etcd `api/etcdserverpb/raft_internal.proto` and `rpc.proto`. Fields without effect on the content of the
+//! store (previous values, sort orders) are omitted. An unknown proposal is a [`Request::Restriction`], so that it
+//! never passes for one without effect.
 
 use super::super::limits::LONGEST_NAME;
 use super::protobuf::{Fields, WireError};
 
-/// Deeper nesting of transactions is refused. Nobody nests them by more than one or two.
+/// Deepest nesting of transactions. Clients nest them once or twice.
 const DEEPEST: u32 = 64;
 
 /// One proposal that raft replicated.
@@ -18,14 +19,14 @@ pub enum Request<'a> {
     Delete(Interval<'a>),
     /// A transaction.
     Txn(Txn<'a>),
-    /// A lease with its time to live in seconds.
+    /// A new lease.
     LeaseGrant {
         /// Its number.
         id: i64,
-        /// Seconds.
+        /// Time to live in seconds.
         ttl: i64,
     },
-    /// The end of a lease, asked for by a client or, when it expired, by the leader.
+    /// The end of a lease, by a client's request or, after its expiry, by the leader.
     LeaseRevoke {
         /// Its number.
         id: i64,
@@ -35,43 +36,44 @@ pub enum Request<'a> {
         /// Through this revision.
         revision: i64,
     },
-    /// Alarms and users, behind which members refuse requests for reasons that the log does not show, and what is of an unknown kind.
+    /// Alarms, users and unknown proposals. After them members may refuse requests for reasons that are not in the
+    /// log.
     Restriction,
-    /// A change of members, which raft applies.
+    /// A change of members, which raft applies itself.
     Members(Membership),
-    /// Anything else: versions, attributes of members, and the proposals of the old store.
+    /// A proposal without effect on keys: versions, attributes of members, the old store.
     Other,
 }
 
-/// How a cluster's members changed.
+/// A change of a cluster's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// A member counts for majorities from here on.
+    /// The member votes from here on.
     Voter(u64),
-    /// A member does not count: it is a learner, or it left.
+    /// The member does not vote: it is a learner, or it left.
     Other(u64),
-    /// Members changed in a way that is not known.
+    /// Unknown change.
     Unknown,
 }
 
-/// Reads a change of members: raft's `ConfChange`.
+/// Decodes a change of members: raft's `ConfChange`.
 pub(super) fn membership<'a>(data: &[u8]) -> Request<'a> {
     let read = || Ok::<_, WireError>((first_number(data, 2)?, first_number(data, 3)?));
     match read() {
         Ok((0, node)) if node != 0 => Request::Members(Membership::Voter(node)),
         Ok((1 | 3, node)) => Request::Members(Membership::Other(node)),
-        // Only the address of a member changes.
+        // An update changes only the member's address.
         Ok((2, _)) => Request::Other,
         _ => Request::Members(Membership::Unknown),
     }
 }
 
-/// A key, or the keys from it to an end.
+/// A key, or a range of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval<'a> {
     /// First key.
     pub key: &'a [u8],
-    /// One behind the last key; empty: only `key`; a zero byte: no end.
+    /// One past the last key; empty: only `key`; a zero byte: no end.
     pub end: &'a [u8],
 }
 
@@ -84,35 +86,35 @@ pub struct Put<'a> {
     pub value: &'a [u8],
     /// Lease, or 0.
     pub lease: i64,
-    /// Whether the key keeps the value that it has.
+    /// Whether the key keeps its value.
     pub ignore_value: bool,
-    /// Whether the key keeps the lease that it has.
+    /// Whether the key keeps its lease.
     pub ignore_lease: bool,
 }
 
 /// A transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn<'a> {
-    /// Conditions, all of which must be true.
+    /// Conditions, all of which must hold.
     pub compares: Vec<Compare<'a>>,
-    /// What is done then.
+    /// Steps if all conditions hold.
     pub success: Vec<Step<'a>>,
-    /// What is done otherwise.
+    /// Steps otherwise.
     pub failure: Vec<Step<'a>>,
 }
 
 /// One condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compare<'a> {
-    /// The keys that it is about.
+    /// The keys of the condition; it must hold for each.
     pub keys: Interval<'a>,
     /// `=`, `>`, `<`, `!=` as 0, 1, 2, 3.
     pub relation: u64,
     /// Version, create revision, mod revision, value, lease as 0 to 4.
     pub target: u64,
-    /// The number that it is compared with.
+    /// Operand for a target that is a number.
     pub number: i64,
-    /// The value that it is compared with.
+    /// Operand for the target value.
     pub value: &'a [u8],
 }
 
@@ -127,35 +129,35 @@ pub enum Step<'a> {
     Delete(Interval<'a>),
     /// A transaction.
     Txn(Txn<'a>),
-    /// A step of a kind that is not known, or none: it takes its place among the results.
+    /// An unknown or empty step. It still has a result.
     Nothing,
 }
 
 /// A read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range<'a> {
-    /// What is read.
+    /// The keys to read.
     pub keys: Interval<'a>,
-    /// At most so many; 0: all.
+    /// Highest number of keys; 0: all.
     pub limit: i64,
-    /// The revision that is read; 0: the latest.
+    /// Revision to read; 0: the latest.
     pub revision: i64,
-    /// Whether the member's own state is enough.
+    /// Whether the read is serializable, so a member answers from its own state.
     pub serializable: bool,
-    /// Whether values are left out.
+    /// Whether values are omitted.
     pub keys_only: bool,
-    /// Whether only the number of keys is asked for.
+    /// Whether only the number of keys is read.
     pub count_only: bool,
-    /// Whether some of the keys are left out by their revisions, or by a limit in another order than that of keys.
+    /// Whether revisions, or a limit in another order than that of keys, exclude some of the keys.
     pub selective: bool,
-    /// Whether keys are asked for in another order than their own.
+    /// Whether the keys are read in another order than that of keys.
     pub sorted: bool,
 }
 
 /// Decodes a proposal.
 ///
-/// Members of the 3.4 line and before write proposals of the old store beside the new ones, as another message: it shows by
-/// its field 2, which holds a method's name and would be a message.
+/// Members of 3.4 and before also write proposals of the old store, as another message. Its field 2 is a method's
+/// name, which identifies it.
 pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
     let mut request = Request::Other;
     for field in Fields::of(data) {
@@ -168,10 +170,11 @@ pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
             7 => Request::Compaction { revision: first_number(field.bytes()?, 1)?.cast_signed() },
             8 => lease_grant(field.bytes()?)?,
             9 => Request::LeaseRevoke { id: first_number(field.bytes()?, 1)?.cast_signed() },
-            // An alarm that is raised: a store that is full refuses puts. Users: who may not write is refused.
+            // A raised alarm: a full store refuses puts. Authentication: a user without permission is refused.
             10 if first_number(field.bytes()?, 1)? == 1 => Request::Restriction,
             1000 => Request::Restriction,
-            // The header, reads, checkpoints of leases, users of whom nobody asks yet, versions, attributes of members.
+            // Header, reads, lease checkpoints, users before authentication is enabled, versions, attributes of
+            // members.
             1 | 3 | 10 | 11 | 100 | 1001..=1499 => request,
             _ => Request::Restriction,
         };
@@ -179,7 +182,7 @@ pub fn decode(data: &[u8]) -> Result<Request<'_>, WireError> {
     if has_long_name(&request) { Err(WireError::LongName) } else { Ok(request) }
 }
 
-/// Whether a key in a request is longer than names are.
+/// Whether a key in a request is longer than [`LONGEST_NAME`].
 fn has_long_name(request: &Request<'_>) -> bool {
     match request {
         Request::Put(put) => is_long(put.key),
@@ -218,7 +221,6 @@ impl Step<'_> {
     }
 }
 
-/// Reads a `PutRequest`.
 pub(crate) fn put(message: &[u8]) -> Result<Put<'_>, WireError> {
     let mut put = Put::default();
     for field in Fields::of(message) {
@@ -234,7 +236,7 @@ pub(crate) fn put(message: &[u8]) -> Result<Put<'_>, WireError> {
     Ok(put)
 }
 
-/// Reads the keys of a message, by the numbers of the fields that name them.
+/// Decodes keys from the fields `key` and `end` of a message.
 pub(crate) fn interval(message: &[u8], key: u64, end: u64) -> Result<Interval<'_>, WireError> {
     let mut interval = Interval::default();
     for field in Fields::of(message) {
@@ -248,7 +250,7 @@ pub(crate) fn interval(message: &[u8], key: u64, end: u64) -> Result<Interval<'_
     Ok(interval)
 }
 
-/// The number in a field, or 0.
+/// The number in the field `wanted`, or 0.
 pub(crate) fn first_number(message: &[u8], wanted: u64) -> Result<u64, WireError> {
     let mut found = 0;
     for field in Fields::of(message) {
@@ -265,7 +267,7 @@ fn lease_grant(message: &[u8]) -> Result<Request<'_>, WireError> {
     Ok(Request::LeaseGrant { id: id.cast_signed(), ttl: ttl.cast_signed() })
 }
 
-/// Reads a `TxnRequest` inside so many others.
+/// Decodes a `TxnRequest` at a nesting depth.
 pub(crate) fn txn(message: &[u8], depth: u32) -> Result<Txn<'_>, WireError> {
     if depth == DEEPEST {
         return Err(WireError::TooDeep);
@@ -311,7 +313,6 @@ fn step(message: &[u8], depth: u32) -> Result<Step<'_>, WireError> {
     Ok(found)
 }
 
-/// Reads a `RangeRequest`.
 pub(crate) fn range(message: &[u8]) -> Result<Range<'_>, WireError> {
     let mut range = Range { keys: interval(message, 1, 2)?, ..Range::default() };
     let mut sorted = false;

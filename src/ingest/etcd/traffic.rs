@@ -1,12 +1,12 @@
-//! `traffic.json` of a robustness report: what the traffic promised.
+//! `traffic.json` of a robustness report: properties of its traffic that the checker may rely on.
 
 use serde::Deserialize;
 
-/// What the traffic promised.
+/// Properties of the traffic.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
-    /// That no transaction changes more than one key, so that each revision is one event.
+    /// No transaction changes more than one key, so each revision is one event.
     #[serde(rename = "expectuniquerevision")]
     pub unique_revisions: bool,
 }

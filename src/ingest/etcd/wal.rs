@@ -1,12 +1,12 @@
 //! Segments of etcd's write-ahead log.
 //!
-//! A segment is a row of frames: eight bytes of length, little-endian, then a `walpb.Record` of that length, then padding to
-//! a multiple of eight. Where the highest bit of the length is set, its three bits below the highest byte's upper half say how
-//! many bytes of padding follow. A length of zero, or the end of the file, ends the segment: files are allocated before they
-//! are filled. Each record carries a CRC-32C over the data of all records since the last CRC record, which begins a segment
-//! with the sum of the one before.
+//! A segment is a sequence of frames: eight bytes of length, little-endian, then a `walpb.Record` of that length,
+//! then padding to a multiple of eight. If the highest bit of the length is set, the low three bits of its highest
+//! byte are the number of padding bytes. A length of zero, or the end of the file, ends the segment, since files are
+//! allocated before they are filled. Each record has a CRC-32C over the data of all records since the last CRC
+//! record. Each segment begins with a CRC record, which holds the checksum of the segment before.
 //!
-//! Source: etcd `server/storage/wal/{wal,decoder,encoder}.go` and `walpb/record.proto`; `raftpb/raft.proto`.
+//! Sources: etcd `server/storage/wal/{wal,decoder,encoder}.go` and `walpb/record.proto`; `raftpb/raft.proto`.
 
 use super::super::content::Opened;
 use super::super::limits::LONGEST_LOG_RECORD;
@@ -15,10 +15,10 @@ use super::protobuf::{Fields, WireError};
 use super::request::{self, Request};
 use std::io;
 
-/// How much is read at a time.
+/// Bytes of one read.
 const STEP: usize = 256 << 10;
 
-/// Disks write sectors whole: a record of which one sector is still zero was being written when the machine stopped.
+/// Disks write whole sectors. If one sector of a record is zero, the machine stopped while the record was written.
 const SECTOR: u64 = 512;
 
 const ZEROS: [u8; 4096] = [0; 4096];
@@ -26,37 +26,37 @@ const ZEROS: [u8; 4096] = [0; 4096];
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Who writes this log.
+    /// The writer of the log.
     Metadata {
-        /// The member.
+        /// Id of the member.
         node: u64,
-        /// Its cluster.
+        /// Id of its cluster.
         cluster: u64,
     },
-    /// A log entry. One with an index that was there before replaces that entry and all behind it.
+    /// A log entry. It replaces an earlier entry of the same index and all behind that.
     Entry(Entry<'a>),
-    /// What the member knew to be durable.
+    /// Raft's hard state: what the member knew to be durable.
     HardState {
         /// Term.
         term: u64,
         /// Highest index known to be committed.
         commit: u64,
     },
-    /// The sum that the segment before ended with.
+    /// Checksum at the end of the segment before.
     Crc(u32),
-    /// A snapshot was taken, or received: entries through its index need not be in the log.
+    /// A snapshot was taken or received. Entries through its index may be missing from the log.
     Snapshot {
-        /// Index of the last entry that it holds.
+        /// Index of the last entry in it.
         index: u64,
-        /// Its term.
+        /// Term of that entry.
         term: u64,
     },
     /// The end of the segment.
     End {
-        /// The sum over its records.
+        /// Checksum over its records.
         crc: u32,
-        /// Whether the last record was being written when the member stopped, or later ones are missing. Only the last segment
-        /// of a log may end so.
+        /// Whether the last record is incomplete because the member stopped, or later ones are missing. Only the last
+        /// segment of a log may end so.
         torn: bool,
     },
 }
@@ -68,16 +68,16 @@ pub struct Entry<'a> {
     pub index: u64,
     /// Term.
     pub term: u64,
-    /// What was proposed; [`Request::Other`] also for the entry that begins a term.
+    /// The proposal; [`Request::Other`] also for the entry that begins a term.
     pub request: Result<Request<'a>, WireError>,
 }
 
-/// Whether bytes begin like a segment: with a CRC record.
+/// Whether the sample begins with a segment: an empty CRC record.
 pub fn is_segment(sample: &[u8]) -> bool {
     first_records(sample).next().is_some_and(|record| record.kind == CRC && record.data.is_empty())
 }
 
-/// The cluster and the member that write a segment, where its beginning says so.
+/// The cluster and the member of a segment, if its first records name them.
 pub(in super::super) fn writer(sample: &[u8]) -> Option<(u64, u64)> {
     let metadata = first_records(sample).take(4).find(|record| record.kind == METADATA)?;
     match part(&metadata) {
@@ -86,7 +86,7 @@ pub(in super::super) fn writer(sample: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-/// The small records at the beginning of a segment, as far as they are whole.
+/// The records at the start of a segment, while they are whole and of at most 256 bytes.
 fn first_records(sample: &[u8]) -> impl Iterator<Item = Record<'_>> {
     let mut rest = sample;
     std::iter::from_fn(move || {
@@ -130,7 +130,7 @@ pub(in super::super) fn read(
             Err(_) if has_empty_sector(bytes, at + 8) => break true,
             Err(error) => return Err(place(&error.to_string())),
         };
-        // As etcd's decoder has it: the sum of a segment goes on from that of the segment before, which is not here.
+        // The checksum continues from the segment before, which is not read here. etcd's decoder does the same.
         if record.kind == CRC {
             if crc != 0 && crc != record.crc {
                 return Err(place("a checksum that differs from the records before it"));
@@ -161,7 +161,7 @@ fn frame(field: u64) -> (u64, u64) {
     (field & ((1 << 56) - 1), padding)
 }
 
-/// Whether some sector of bytes that begin at an offset holds nothing.
+/// Whether a sector of bytes that begin at an offset is all zero.
 fn has_empty_sector(bytes: &[u8], offset: u64) -> bool {
     let first = ((SECTOR - offset % SECTOR) as usize).min(bytes.len());
     let (head, rest) = bytes.split_at(first);
@@ -196,7 +196,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// `None`: a record of a kind that is not known.
+/// Decodes a record. `None`: its kind is unknown.
 fn part<'a>(record: &Record<'a>) -> Result<Option<Part<'a>>, WireError> {
     let numbers = |wanted: [u64; 2]| {
         let mut found = [0; 2];
@@ -248,7 +248,7 @@ fn entry(message: &[u8]) -> Result<Entry<'_>, WireError> {
     Ok(entry)
 }
 
-/// The part of the file that is in memory.
+/// The part of the file in memory.
 struct Window<'c, 'f> {
     content: &'c mut Opened<'f>,
     start: u64,
@@ -256,11 +256,11 @@ struct Window<'c, 'f> {
 }
 
 impl Window<'_, '_> {
-    /// The bytes at an offset, fewer only where the file ends.
+    /// The bytes at an offset; fewer only at the end of the file.
     fn get(&mut self, offset: u64, length: usize) -> Result<&[u8], Fault> {
         let held = self.start + self.bytes.len() as u64;
         if offset < self.start || offset + length as u64 > held {
-            // A length is believed only as far as the file goes.
+            // A stated length is limited to the rest of the file.
             let left = usize::try_from(self.content.length().saturating_sub(offset)).unwrap_or(usize::MAX);
             self.bytes.resize(length.max(STEP).min(left), 0);
             let n = self.content.read_at(offset, &mut self.bytes).map_err(|error| unreadable(&error))?;
@@ -277,7 +277,7 @@ impl Window<'_, '_> {
             if bytes.is_empty() {
                 return Ok(true);
             }
-            // Comparing with zeros is many times faster than looking at each byte.
+            // A comparison of slices is many times faster than one of bytes.
             if bytes.chunks(ZEROS.len()).any(|chunk| *chunk != ZEROS[..chunk.len()]) {
                 return Ok(false);
             }
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::ingest::content::Content;
 
-    /// Everything in a segment, and how reading ended.
+    /// Everything in a segment, and the result of reading it.
     fn parts(bytes: &[u8]) -> (Vec<String>, Result<(), Fault>) {
         let content = Content::Shared(bytes.into());
         let mut found = Vec::new();
@@ -377,7 +377,7 @@ mod tests {
         }
     }
 
-    /// Where frames end.
+    /// Offsets at which frames end.
     fn ends(bytes: &[u8]) -> Vec<usize> {
         let mut ends = Vec::new();
         let mut at = 0;
@@ -423,7 +423,7 @@ mod tests {
                 flipped[at] ^= 1 << bit;
                 let (found, result) = parts(&flipped);
                 let end = found.last().map_or("", String::as_str);
-                // Padding is not covered by the sums, and nothing follows from it; nor is the kind of a record.
+                // Neither the padding nor the kind of a record is part of the checksum.
                 let seen = result.is_err() || end.contains("torn: true") || found == all;
                 let kind = found.len() + 1 == all.len() || found.len() == all.len();
                 assert!(seen || kind, "byte {at}, bit {bit}: {found:?}");

@@ -1,9 +1,9 @@
-//! `client-N/watch.json` of a robustness report: what one client asked to be told, and what it was told.
+//! `client-N/watch.json` of a robustness report: the watches of one client and their responses.
 //!
-//! One object a watch, with all that it delivered: such an object may be most of the file, so its responses are handed on one by
-//! one, and those in front of the place where a file breaks off are not lost.
+//! Each watch is one object with all its responses, and may be most of the file. So responses are passed on one by
+//! one, and those in front of a truncation are kept.
 //!
-//! Source: etcd `tests/robustness/model/watch.go` and `report/client.go`.
+//! Sources: etcd `tests/robustness/model/watch.go` and `report/client.go`.
 
 use super::super::limits::UNLIMITED;
 use super::super::text::Text;
@@ -16,60 +16,60 @@ use std::fmt;
 /// A part of a watch.
 #[derive(Clone, Debug)]
 pub enum Part<'a> {
-    /// A watch begins; all up to the next one are parts of it.
+    /// A watch begins. All parts up to the next `Begin` belong to it.
     Begin,
-    /// The number of the watch: objects of one file with one number are one watch. Recorders that may be killed write a watch as it
-    /// goes; the suite writes it whole, without a number.
+    /// Number of the watch: objects of one file with one number are one watch. Recorders that may be killed write a
+    /// watch in parts; the suite writes it whole, without a number.
     Number(u64),
-    /// What was asked for.
+    /// The request for the watch.
     Request(Request<'a>),
-    /// What was delivered.
+    /// One response of the server.
     Response(Response<'a>),
 }
 
-/// What was asked for.
+/// The request for a watch.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Request<'a> {
     /// Key, or first key.
     #[serde(rename = "Key", borrow)]
     pub key: Text<'a>,
-    /// First revision; 0: from now on.
+    /// First revision; 0: the next change.
     #[serde(rename = "Revision")]
     pub revision: i64,
-    /// One behind the last key; empty: `key`, or what begins like it. Written by other recorders than the suite.
+    /// One past the last key. Empty: `key`, or its prefix. Only other recorders than the suite write it.
     #[serde(rename = "End", borrow)]
     pub end: Text<'a>,
-    /// Whether all keys that begin like `key` are watched.
+    /// Whether all keys with the prefix `key` are watched.
     #[serde(rename = "WithPrefix")]
     pub prefix: bool,
-    /// Whether progress is to be told where there are no events.
+    /// Whether progress notifications are requested.
     #[serde(rename = "WithProgressNotify")]
     pub progress: bool,
-    /// Whether events are to have the value before them; absent before 2024-02-13, as is what events say that they create.
+    /// Whether events have the previous value. Absent before 2024-02-13, as is `IsCreate` of events.
     #[serde(rename = "WithPrevKV")]
     pub previous: Option<bool>,
 }
 
-/// One response.
+/// One response of a watch.
 #[derive(Clone, Debug, Default)]
 pub struct Response<'a> {
-    /// Its events.
+    /// Events, in the order of the response.
     pub events: Vec<Event<'a>>,
-    /// Whether it only says how far the watch is.
+    /// Whether it is a progress notification.
     pub progress: bool,
-    /// Revision of the store, or how far the watch is.
+    /// Revision of the store; of a notification, the revision through which the watch is complete.
     pub revision: i64,
-    /// When it was received: nanoseconds since the suite began; `None`: not recorded.
+    /// Time of receipt, in nanoseconds since the suite began; `None`: not recorded.
     pub time: Option<i64>,
-    /// Why the watch ended.
+    /// Reason for the end of the watch.
     pub error: Text<'a, UNLIMITED>,
 }
 
 /// One event.
 #[derive(Clone, Debug, Default)]
 pub struct Event<'a> {
-    /// Where it stands: line and byte, counted like those of the response.
+    /// Line and byte, counted like those of the response.
     pub place: (u32, u64),
     /// `put-operation` or `delete-operation`.
     pub kind: Text<'a>,
@@ -79,13 +79,13 @@ pub struct Event<'a> {
     pub value: Value<'a>,
     /// Revision of the change.
     pub revision: i64,
-    /// Whether the key was absent before; since 2025-05-13 false is not written.
+    /// Whether the key was absent before. Since 2025-05-13 false is not written.
     pub create: Option<bool>,
-    /// What the key was before.
+    /// The key before the event.
     pub previous: Option<Previous<'a>>,
 }
 
-/// What a key was before an event.
+/// State of a key before an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Previous<'a> {
@@ -95,13 +95,13 @@ pub struct Previous<'a> {
     /// Revision of its last change.
     #[serde(rename = "ModRevision")]
     pub revision: i64,
-    /// Number of changes in that life.
+    /// Number of changes since the key was created.
     #[serde(rename = "Version")]
     pub version: i64,
 }
 
-/// Reads the watch that begins at the first byte. `take` gets each part with the byte at which it begins; the places of events
-/// are bytes only. Returns where the next one begins, if something follows.
+/// Reads the watch at the start of the text. `take` gets each part with its offset; places of events hold offsets
+/// only. Returns the offset of the next watch, if more follows.
 pub(in super::super) fn read<'a>(
     text: &'a str,
     mut take: impl FnMut(usize, Part<'a>),
@@ -112,10 +112,10 @@ pub(in super::super) fn read<'a>(
     Ok(deserializer.end().err().map(|error| super::byte(text, &error)))
 }
 
-/// The key of a field.
+/// The name of a field.
 type Key<'a> = Text<'a, UNLIMITED>;
 
-/// The key of a field; the first one of an object tells where the object begins.
+/// Reads the name of a field. The first one of an object sets `begin` to the object's offset.
 fn key<'a, M: MapAccess<'a>>(map: &mut M, text: &str, begin: &mut Option<usize>) -> Result<Option<Key<'a>>, M::Error> {
     let key: Option<Key<'a>> = map.next_key()?;
     if let (None, Some(Text(Cow::Borrowed(key)))) = (&begin, &key) {

@@ -1,7 +1,8 @@
-//! Members that declarations ask for, taken on the way through the one parse of a line.
+//! Takes declared members out of objects during the one parse of a line.
 //!
-//! The narrow types of bodies are what serde makes of them; serde hands no state to them. So the tree of wanted members is
-//! that of the reading which the thread is at, set for the length of one block.
+//! The narrow types of bodies implement serde, which has no parameter for state. So the tree of wanted members is
+//! thread-local, set for the parse of one block ([`during`]). Code that parses a body outside of `during` captures
+//! nothing.
 
 use super::tree::{Place, Tree};
 use crate::ingest::limits::UNLIMITED;
@@ -13,21 +14,21 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// A wanted member that an object has: its node in the tree, and its value. Of a member whose shape alone is noted the value says
-/// nothing.
+/// A wanted member of an object: its node in the tree and its value. If only the shape is noted, the value has no
+/// meaning.
 pub type Found<'a> = (u16, Seen<'a>);
 
 /// The value of a wanted member.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// Any value, as JSON.
+    /// Any value, as JSON text.
     Json(&'a RawValue),
-    /// A text, as it reads.
+    /// A text, with its escapes resolved.
     Text(&'a str),
 }
 
 impl Seen<'_> {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub fn length(&self) -> usize {
         match self {
             Seen::Json(raw) => raw.get().len(),
@@ -36,7 +37,7 @@ impl Seen<'_> {
     }
 }
 
-/// Notes that a member is there, unless its text says so.
+/// Notes that a member is present, unless its value is kept anyway.
 fn note(tree: &Tree, node: u16, found: &mut Vec<Found<'_>>) {
     static THERE: LazyLock<Option<&'static RawValue>> = LazyLock::new(|| serde_json::from_str("{}").ok());
     if tree.is_noted(node) && !tree.is_found(node) {
@@ -48,7 +49,7 @@ thread_local! {
     static WANTED: RefCell<Option<Arc<Tree>>> = const { RefCell::new(None) };
 }
 
-/// Runs something while this thread looks out for the members of a tree.
+/// Runs `act` while this thread captures the members of a tree.
 pub fn during<R>(tree: &Arc<Tree>, act: impl FnOnce() -> R) -> R {
     struct Restore(Option<Arc<Tree>>);
     impl Drop for Restore {
@@ -62,29 +63,28 @@ pub fn during<R>(tree: &Arc<Tree>, act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Runs something with the tree that this thread looks out for.
+/// Runs `act` with the tree of this thread.
 pub(in crate::ingest) fn wanted<R>(act: impl FnOnce(Option<&Tree>) -> R) -> R {
     WANTED.with(|wanted| act(wanted.borrow().as_deref()))
 }
 
-/// The members of an object on their way into a narrow type: those that are wanted are taken out, those that the type knows go
-/// on to it, a member can be both.
+/// Passes the members of an object to a narrow type and takes out the wanted ones. A member may go to both.
 pub(in crate::ingest) struct Sieve<'t, 'de, A> {
     map: A,
     tree: Option<(&'t Tree, u16)>,
-    /// Names that the narrow type knows, and those of them whose own types have a sieve.
+    /// Names that the narrow type reads, and those whose own types have a sieve.
     known: &'static [&'static str],
     sieved: &'static [&'static str],
-    /// The wanted member whose value comes next.
+    /// Node of the wanted member whose value is next.
     next: Option<u16>,
-    /// What was taken.
+    /// The captured members.
     pub found: Vec<Found<'de>>,
-    /// Whether there is a member besides those that identify an object.
+    /// Whether the object has a member beyond its identity.
     pub has_more: bool,
 }
 
 impl<'t, 'de, A: MapAccess<'de>> Sieve<'t, 'de, A> {
-    /// The members of the object at a place. Without a tree they go on as they are.
+    /// The members of the object at a place. Without a tree they pass unchanged.
     pub fn new(
         map: A,
         tree: Option<&'t Tree>,
@@ -137,7 +137,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Sieve<'_, 'de, A> {
     }
 }
 
-/// A value at a node: kept as text, or looked into.
+/// A value at a node: kept as text, or searched for wanted members.
 struct Wanted<'t, 'f, 'de> {
     tree: &'t Tree,
     node: u16,
@@ -190,19 +190,19 @@ impl<'de> Visitor<'de> for Wanted<'_, '_, 'de> {
     }
 }
 
-/// A narrow type whose members pass a sieve first.
+/// A narrow type whose members pass a sieve.
 pub(in crate::ingest) trait Sieved<'de>: Sized {
-    /// Where it stands in an object.
+    /// Its place in an object.
     const PLACE: Place;
-    /// The names that it knows.
+    /// The names that it reads.
     const KNOWN: &'static [&'static str];
-    /// Those of them whose own types have a sieve.
+    /// Those whose own types have a sieve.
     const SIEVED: &'static [&'static str];
 
-    /// Reads it from the members that are left to it.
+    /// Reads it from the members that pass the sieve.
     fn narrow<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 
-    /// Takes what was found, and whether there was more than identity.
+    /// Receives the captured members, and whether there was more than identity.
     fn take(&mut self, found: Vec<Found<'de>>, has_more: bool);
 }
 

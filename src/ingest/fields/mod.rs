@@ -1,7 +1,7 @@
-//! Declared fields: which members of which objects are kept when evidence is read.
+//! Declared fields: members of objects that are kept beside identity and versions.
 //!
-//! Bodies are read as identity and versions only. What a declaration asks for is kept beside them, cut down to the declared
-//! paths, so that no rule has to read a body again; of everything else nothing enters memory.
+//! A rule declares paths before evidence is read; ingest keeps the values at those paths, so that no rule reads a
+//! body again. Nothing else enters memory. The content of a Secret is never kept, whatever is declared.
 
 pub(crate) mod field_capture;
 pub(crate) mod path;
@@ -19,15 +19,14 @@ use std::sync::Arc;
 /// The fields to keep: paths by resource.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    /// Every declared path, with the resource that it is declared for.
+    /// Every declared path with its resource, sorted.
     declared: Vec<(ResourceName, Path)>,
-    /// The literal beginnings of all paths together: what the parser looks out for.
+    /// The member prefixes of all paths, for the parser.
     tree: Arc<Tree>,
 }
 
 impl Fields {
-    /// These paths of these resources. What a Secret holds is never kept, whatever is declared: of Secrets only paths count that
-    /// begin with a member of `metadata` which identifies it ([`IDENTITY`]).
+    /// Fields of these paths. For Secrets only paths below identifying members of `metadata` count ([`IDENTITY`]).
     pub fn of(declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut declared: Vec<_> = declared.into_iter().collect();
         declared.sort();
@@ -40,7 +39,8 @@ impl Fields {
         Fields { declared, tree: Arc::new(tree) }
     }
 
-    /// These too, and of each that the objects around it are there: `a.b.c` tells an object without `c` from one without `b`.
+    /// Adds paths for which the objects around the value are noted too: `a.b.c` then distinguishes an object without
+    /// `c` from one without `b`.
     pub fn with_shape(self, declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut tree = Arc::unwrap_or_clone(self.tree);
         let mut all = self.declared;
@@ -54,18 +54,18 @@ impl Fields {
         Fields { declared: all, tree: Arc::new(tree) }
     }
 
-    /// Tells these fields from others: what was read with others shows other things.
+    /// A checksum of the fields. Evidence that was read with other fields has another content.
     pub fn fingerprint(&self) -> u64 {
         let kept = format!("{:?} {:?}", self.declared, self.tree.noted().collect::<Vec<_>>());
         u64::from(crc32c::crc32c(kept.as_bytes())) << 32 | kept.len() as u64
     }
 
-    /// What the parser looks out for.
+    /// The tree for the parser.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }
 
-    /// What is kept of objects of a resource; `None` where nothing is.
+    /// The paths kept of a resource as a tree; `None` if there are none.
     pub fn cut(&self, plural: &str, group: &str) -> Option<Cut> {
         let mut cut = None;
         for path in self.paths(plural, group) {
@@ -74,7 +74,8 @@ impl Fields {
         cut
     }
 
-    /// The paths kept of objects of a resource, sorted, by spaces apart: what a recorder that cuts objects down writes beside them.
+    /// The paths kept of a resource, sorted and separated by spaces. A recorder that cuts objects down writes them
+    /// into each.
     pub fn named(&self, plural: &str, group: &str) -> String {
         let mut named: Vec<String> = self.paths(plural, group).map(ToString::to_string).collect();
         named.sort();
@@ -85,7 +86,8 @@ impl Fields {
     fn paths(&self, plural: &str, group: &str) -> impl Iterator<Item = &Path> {
         let secret = plural == "secrets" && group.is_empty();
         let member = |step: Option<&Step>, name: &str| matches!(step, Some(Step::Member(member)) if member == name);
-        // `kubectl apply` writes all that an object holds into an annotation, and tools write into others what they like.
+        // `kubectl apply` copies the whole object into an annotation, and other tools write arbitrary text, so
+        // annotations of Secrets are not kept.
         let harmless = move |path: &Path| {
             let mut steps = path.steps.iter();
             let (first, second) = (steps.next(), steps.next());
@@ -94,19 +96,20 @@ impl Fields {
         };
         let meant =
             move |(resource, path): &&(ResourceName, Path)| resource.is(plural, group) && (!secret || harmless(path));
-        // Both are stretches of what is declared, which is in the order of plurals.
+        // Both are intervals of `declared`, which is sorted by plural.
         let of = |name: &str| {
             let first = self.declared.partition_point(|(resource, _)| resource.plural.as_str() < name);
             let stretch = &self.declared[first..];
             &stretch[..stretch.partition_point(|(resource, _)| resource.plural == name)]
         };
         let (every, own) = (of(EVERY), if plural == EVERY { &[] } else { of(plural) });
-        // `*` stands before every letter.
+        // `*` sorts before every letter.
         every.iter().chain(own).filter(meant).map(|(_, path)| path)
     }
 }
 
-/// Members of `metadata` that tell objects, lists and their lives apart: a recorder that cuts objects down keeps them always.
+/// Members of `metadata` that identify objects, lists and their incarnations. A recorder that cuts objects down
+/// always keeps them.
 pub const IDENTITY: [&str; 13] = [
     "name",
     "namespace",
@@ -123,8 +126,8 @@ pub const IDENTITY: [&str; 13] = [
     "remainingItemCount",
 ];
 
-/// Whether objects that were cut down to their identity and some paths show all that is wanted of them. Both as [`Fields::named`]
-/// writes them.
+/// Whether objects that were cut down to the paths `recorded` have all paths in `wanted`. Both are in the form of
+/// [`Fields::named`].
 pub fn covers(recorded: &str, wanted: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
     let under = |wanted: &str, recorded: &str| wanted.strip_prefix(recorded).is_some_and(ends);

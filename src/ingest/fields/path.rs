@@ -1,4 +1,4 @@
-//! Paths into objects, as declarations write them.
+//! Paths into objects, in the syntax of declarations.
 //!
 //! ```text
 //! spec.nodeName                                            a member of a member
@@ -17,31 +17,31 @@ pub enum Step {
     Member(String),
     /// Every element of a list, or every value of a map.
     Each,
-    /// The key under which the value before it stands in its map.
+    /// The key of the value in its map.
     Key,
-    /// The value that the text is, read as JSON.
+    /// The value of a text that is JSON.
     Json,
 }
 
-/// A path: one step at least, the first a member.
+/// A path: at least one step, the first a member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// Its steps.
+    /// The steps from the object inward.
     pub steps: Vec<Step>,
 }
 
-/// Deeper paths are refused: objects of the API are nowhere near as deep.
+/// Most steps of a path. Objects of the API are much less deep.
 const DEEPEST: usize = 32;
 
-/// Longer ones too.
+/// Longest path in bytes.
 const LONGEST: usize = 4 << 10;
 
-/// Why a text is no path, and where: the byte at which it stops being one.
+/// Error of a text that is no path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
-    /// Offset in the text.
+    /// Offset at which the text stops being a path.
     pub at: usize,
-    /// What was expected there.
+    /// Description of valid text at that offset.
     pub expected: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for PathError {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Path, PathError> {
         let mut steps = Vec::new();
         let mut at = 0;
@@ -111,8 +111,8 @@ impl Path {
         }
     }
 
-    /// The members that lead to the value, up to the first step that is none: what has to be kept of an object so that the path
-    /// can be followed.
+    /// The leading members up to the first other step: what the parser must keep of an object so that the path can be
+    /// followed.
     pub fn literal(&self) -> Vec<&str> {
         self.steps
             .iter()

@@ -1,38 +1,39 @@
-//! Resources as declarations name them.
+//! Resources in declarations.
 
 use std::fmt;
 
-/// The word for the group that has no name of its own (and none can have this one: a group of custom resources has a dot).
+/// Word for the core group, whose name is empty. No other group can have it, since groups of custom resources have a
+/// dot.
 const CORE: &str = "core";
 
-/// The name of the resource of every other one.
+/// Name for every resource.
 pub(super) const EVERY: &str = "*";
 
-/// A plural and a group have 63 and 253 letters at most.
+/// Longest name: a plural has at most 63 characters, a group 253.
 const LONGEST: usize = 63 + 1 + 253;
 
 /// A resource in a declaration: `pods`, `ippools.whereabouts.cni.cncf.io`.
 ///
-/// With a group it is that resource alone. Without one the group is **open**: the declaration speaks of that plural in the core
-/// group and in every other one, once per group. All names without group inside one declaration mean the same group, so a
-/// reference from `pods` to `nodes` never joins the pods of one group with the nodes of another, and values are compared inside
-/// one group only. A group that has a resource of the plural and nothing at the declared paths is not concerned. `services.core` is that of
-/// the core group alone.
+/// With a group it is that resource alone; `services.core` is the one of the core group. Without a group it is
+/// **open**: the declaration covers that plural in each group, once per group. All names without a group in one
+/// declaration mean the same group. So a reference from `pods` to `nodes` never joins pods of one group with nodes of
+/// another, and values are compared inside one group only. A group without values at the declared paths is not
+/// concerned.
 ///
-/// This is how one declaration serves built-in kinds, the custom resources that mirror them (virtual clusters, test
-/// servers), and a kind that moved between groups.
+/// One declaration then serves built-in kinds, custom resources that mirror them (virtual clusters, test servers),
+/// and a kind that moved between groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceName {
     /// The plural, or `*` for every resource.
     pub plural: String,
-    /// The group; `None` where it is open.
+    /// The group; `None`: open.
     pub group: Option<String>,
 }
 
 impl ResourceName {
-    /// Reads `PLURAL`, `PLURAL.GROUP`, `PLURAL.core` (the group without a name) or `*`. The error says what is expected.
+    /// Parses `PLURAL`, `PLURAL.GROUP`, `PLURAL.core` or `*`. The error describes valid text.
     pub fn parse(text: &str) -> Result<ResourceName, &'static str> {
-        const EXPECTED: &str = "a resource is expected: its plural in lower case, with its group where it has one of its own, \
+        const EXPECTED: &str = "a resource is expected: its plural in lower case, with its group unless it is the core group, \
                                 such as pods or ippools.whereabouts.cni.cncf.io";
         let (plural, group) = text.split_once('.').map_or((text, None), |(plural, group)| (plural, Some(group)));
         let plain = |text: &str| {
@@ -49,12 +50,12 @@ impl ResourceName {
         Ok(ResourceName { plural: plural.to_owned(), group })
     }
 
-    /// Whether every resource is meant.
+    /// Whether it is `*`.
     pub fn is_every(&self) -> bool {
         self.plural == EVERY
     }
 
-    /// Whether a resource of the evidence is meant.
+    /// Whether the declaration covers a resource of the evidence.
     pub fn is(&self, plural: &str, group: &str) -> bool {
         (self.is_every() || self.plural == plural) && self.group.as_deref().is_none_or(|wanted| wanted == group)
     }

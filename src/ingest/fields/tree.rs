@@ -1,20 +1,20 @@
-//! Paths as trees: what the parser looks out for, and what is kept of a value that it found.
+//! Paths as trees: the members that the parser captures, and the parts of a captured value that are kept.
 
 use super::path::Step;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The literal beginnings of all declared paths, whatever their resource. Node 0 is the object.
+/// The member prefixes of all declared paths, whatever their resource. Node 0 is the object.
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
-    /// The nodes of the places at which narrow types begin, see [`Tree::place`].
+    /// Nodes at which narrow types begin, see [`Tree::place`].
     places: [Option<u16>; Place::ALL.len()],
-    /// Wanted members that the narrow type of `metadata` has anyway.
+    /// Wanted members that the narrow type of `metadata` keeps itself.
     own: Vec<(u16, Own)>,
 }
 
-/// Where a narrow type stands in an object.
+/// Place of a narrow type in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The object itself.
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// A member of `metadata` of which the narrow type keeps all that there is: it is not taken a second time on the way.
+/// A member of `metadata` that its narrow type keeps completely, so the sieve does not capture it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     /// `name`.
@@ -58,7 +58,7 @@ pub enum Own {
     CreationTimestamp,
     /// `deletionTimestamp`.
     DeletionTimestamp,
-    /// `labels`: all of them, whichever are wanted.
+    /// `labels`, all of them.
     Labels,
 }
 
@@ -77,21 +77,21 @@ impl Own {
 #[derive(Clone, Debug, Default)]
 struct Node {
     members: Vec<Member>,
-    /// The members by name, where there are more than [`FEW`].
+    /// The members by name, if there are more than [`FEW`].
     by_name: FxHashMap<String, u16>,
-    /// A bit for each length of their names, modulo 64: most names that are met have another.
+    /// Bits for the lengths of the members' names, modulo 64. Most other names have another length.
     lengths: u64,
-    /// Whether it is one of [`Tree::own`].
+    /// Whether it is in [`Tree::own`].
     own: bool,
-    /// Whether the value here is kept as text.
+    /// Whether the value is kept as text.
     found: bool,
-    /// Whether it is kept that there is an object here.
+    /// Whether the presence of an object is kept.
     noted: bool,
-    /// Where it is in the object.
+    /// Path from the object.
     path: Vec<String>,
-    /// The nodes on the way there, itself the last.
+    /// The nodes from the object to this one, which is last.
     lineage: Vec<u16>,
-    /// Its place among all nodes by path.
+    /// Rank among all nodes in the order of paths.
     rank: u16,
 }
 
@@ -103,7 +103,7 @@ struct Member {
     node: u16,
 }
 
-/// Up to this number of members, a walk finds one faster than a hash of its name does.
+/// Up to this number of members, linear search is faster than a hash of the name.
 const FEW: usize = 32;
 
 impl Node {
@@ -112,7 +112,7 @@ impl Node {
         self.lengths |= length(name);
         match self.members.len() {
             0..=FEW => {}
-            // All that there are so far.
+            // The first time there are more than [`FEW`]: all members so far.
             count if count == FEW + 1 => {
                 self.by_name = self.members.iter().map(|member| (member.name.clone(), member.node)).collect();
             }
@@ -133,7 +133,7 @@ impl Tree {
     /// The object itself.
     pub const ROOT: u16 = 0;
 
-    /// Looks out for a member; where its shape counts, for the objects on the way to it too.
+    /// Adds a member to capture. With `shape`, the objects on the way to it are noted.
     pub(super) fn look_out_for(&mut self, literal: &[&str], shape: bool) {
         let mut at = usize::from(Tree::ROOT);
         for name in literal {
@@ -144,7 +144,7 @@ impl Tree {
             at = match self.member(at as u16, name) {
                 Some(node) => usize::from(node),
                 None => {
-                    // More would be another kind of program; what does not fit is not kept, and rules say so.
+                    // More than 65536 nodes do not fit. Members beyond them are not kept, and rules report that.
                     let Ok(node) = u16::try_from(self.nodes.len()) else { return };
                     let path = self.nodes[at].path.iter().cloned().chain([(*name).to_owned()]).collect();
                     let lineage = self.nodes[at].lineage.iter().copied().chain([node]).collect();
@@ -157,7 +157,7 @@ impl Tree {
         self.nodes[at].found |= at != 0;
     }
 
-    /// Knows ranks and places again, after whatever was added.
+    /// Recomputes ranks and places after additions.
     pub(super) fn settle(&mut self) {
         let mut by_path: Vec<usize> = (0..self.nodes.len()).collect();
         by_path.sort_by(|&a, &b| self.nodes[a].path.cmp(&self.nodes[b].path));
@@ -177,12 +177,12 @@ impl Tree {
             Place::ALL.map(|place| place.path().iter().try_fold(Tree::ROOT, |node, name| self.member(node, name)));
     }
 
-    /// The node of a place, where something there is wanted.
+    /// The node of a place, if something below it is wanted.
     pub fn place(&self, place: Place) -> Option<u16> {
         self.places[place as usize]
     }
 
-    /// The node of a member, where something below it is wanted.
+    /// The node of a member, if it or something below it is wanted.
     pub fn member(&self, node: u16, name: &str) -> Option<u16> {
         let node = &self.nodes[usize::from(node)];
         if node.lengths & length(name) == 0 {
@@ -195,47 +195,47 @@ impl Tree {
         node.members.iter().find(|member| member.mark == mark && member.name == name).map(|member| member.node)
     }
 
-    /// Wanted members that the narrow type of `metadata` has anyway.
+    /// Wanted members that the narrow type of `metadata` keeps itself.
     pub fn own(&self) -> &[(u16, Own)] {
         &self.own
     }
 
-    /// Whether a node is one of them.
+    /// Whether a node is in [`Tree::own`].
     pub fn is_own(&self, node: u16) -> bool {
         self.nodes[usize::from(node)].own
     }
 
-    /// Whether the value of a node is kept as text. What is below it is inside that text.
+    /// Whether the value of a node is kept as text, with everything below it.
     pub fn is_found(&self, node: u16) -> bool {
         self.nodes[usize::from(node)].found
     }
 
-    /// Whether it is kept that there is an object at a node.
+    /// Whether the presence of an object at a node is kept.
     pub fn is_noted(&self, node: u16) -> bool {
         self.nodes[usize::from(node)].noted
     }
 
-    /// Where it is kept that there is an object, in the order in which it was declared.
+    /// Paths at which the presence of an object is kept, in the order of declaration.
     pub(super) fn noted(&self) -> impl Iterator<Item = &[String]> {
         self.nodes.iter().filter(|node| node.noted).map(|node| &node.path[..])
     }
 
-    /// Whether anything below a node is wanted.
+    /// Whether something below a node is wanted.
     pub fn leads_on(&self, node: u16) -> bool {
         !self.nodes[usize::from(node)].members.is_empty()
     }
 
-    /// Its place among all nodes in the order of their paths: a node comes before those below it, which come before its siblings.
+    /// Rank among all nodes in the order of paths: a node precedes those below it, and these precede its siblings.
     pub fn rank(&self, node: u16) -> u16 {
         self.nodes[usize::from(node)].rank
     }
 
-    /// The nodes on the way to a node from the object (which is not among them), itself the last.
+    /// The nodes from the object (excluded) to this one (last).
     pub fn lineage(&self, node: u16) -> &[u16] {
         &self.nodes[usize::from(node)].lineage
     }
 
-    /// The name of a member.
+    /// Name of a member.
     pub fn name(&self, node: u16) -> &str {
         self.nodes[usize::from(node)].path.last().map_or("", String::as_str)
     }
@@ -245,38 +245,38 @@ fn length(name: &str) -> u64 {
     1 << (name.len() % 64)
 }
 
-/// The length and both ends of a name: two names seldom have all of them.
+/// Length, first and last byte of a name: a filter before the comparison.
 fn mark(name: &str) -> u32 {
     let end = |byte: Option<&u8>| u32::from(byte.copied().unwrap_or(0));
     let bytes = name.as_bytes();
     (bytes.len() as u32) << 16 | end(bytes.first()) << 8 | end(bytes.last())
 }
 
-/// What is kept of a value: a tree over the declared paths of one resource.
+/// The kept parts of a value, as a tree over the declared paths of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// All of it.
+    /// Keep all of it.
     pub whole: bool,
-    /// Of each of its elements, this.
+    /// Kept parts of each element.
     pub each: Option<Box<Cut>>,
-    /// Of these members, this.
+    /// Kept parts of each member.
     pub members: BTreeMap<String, Cut>,
 }
 
 impl Cut {
     pub(super) fn keep(&mut self, steps: &[Step]) {
         match steps.first() {
-            // The text that JSON stands in is kept as it is.
+            // A text that holds JSON is kept whole.
             None | Some(Step::Json) => self.whole = true,
             Some(Step::Key) => {}
             Some(Step::Each) => self.each.get_or_insert_default().keep(&steps[1..]),
             Some(Step::Member(name)) => self.members.entry(name.clone()).or_default().keep(&steps[1..]),
         }
-        // One member by name and all of them: simply all.
+        // Named members together with every element: keep all.
         self.whole |= self.each.is_some() && !self.members.is_empty();
     }
 
-    /// What is kept of a member.
+    /// Kept parts of a member.
     pub fn member(&self, name: &str) -> Option<&Cut> {
         if self.whole {
             return Some(self);
@@ -284,7 +284,7 @@ impl Cut {
         self.members.get(name).or(self.each.as_deref())
     }
 
-    /// What is kept of an element of a list.
+    /// Kept parts of an element.
     pub fn element(&self) -> Option<&Cut> {
         if self.whole { Some(self) } else { self.each.as_deref() }
     }

@@ -1,4 +1,4 @@
-//! Values of etcd's robustness reports.
+//! Parses values of etcd's robustness reports and binary files of members.
 
 use super::super::etcd::traffic::Traffic;
 use super::super::etcd::{backend, operation, wal, watch};
@@ -9,7 +9,7 @@ use super::{Outcome, Parser, Tally, count_line_ends};
 use crate::ingest::block::Whole;
 
 impl<B: Batch> Parser<'_, B> {
-    /// Objects of a report. Files that were put together by hand may hold several where one is expected.
+    /// Parses the objects of a report. Files that were edited by hand may hold several on one line.
     pub(super) fn report(&mut self, mut line: u32, mut offset: u64, mut text: &str) {
         loop {
             let (outcome, next) = match self.format {
@@ -24,7 +24,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// One operation, and where the next one begins.
+    /// Parses one operation. Also returns the offset of the next one.
     fn operation(&mut self, line: u32, offset: u64, text: &str) -> (Outcome, Option<usize>) {
         match operation::read(text) {
             Ok((operation, _)) if operation.request.kind.is_empty() => (self.other_kind(text), None),
@@ -33,7 +33,7 @@ impl<B: Batch> Parser<'_, B> {
         }
     }
 
-    /// One watch, and where the next one begins.
+    /// Parses one watch. Also returns the offset of the next one.
     fn client_watch(&mut self, line: u32, offset: u64, text: &str) -> (Outcome, Option<usize>) {
         let mut place = Place { text: text.as_bytes(), at: 0, line, offset };
         let mut refused: Option<Refused> = None;
@@ -69,7 +69,7 @@ impl<B: Batch> Parser<'_, B> {
     }
 }
 
-/// Lines of places that come in order.
+/// Line numbers for ascending offsets.
 struct Place<'t> {
     text: &'t [u8],
     at: usize,
@@ -93,7 +93,7 @@ pub(in super::super) fn parse_whole<B: Batch>(whole: &Whole, batch: &mut B) -> T
     let mut tally = Tally::default();
     let mut last = 0;
     let mut hand = |number: u32, offset, record: Record<'_>| {
-        // Records count from 1. The end of a log comes behind its last record.
+        // Records count from 1. The end of a log follows its last record.
         last = number.max(1) - 1;
         tally.lines += 1;
         if let Record::EtcdStore(backend::Part::Revision(revision)) = &record

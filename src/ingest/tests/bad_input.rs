@@ -1,8 +1,8 @@
-//! Input that is damaged, hostile or not what it seems: one clear problem, and the rest is still read.
+//! Damaged, hostile or foreign input: each yields one clear problem, and the rest is read.
 
 use super::*;
 
-/// Reads and returns the one problem, with the records.
+/// Reads the input and returns its records and its one problem.
 fn one_problem(bytes: impl AsRef<[u8]>) -> (Vec<String>, u32, String) {
     let (records, summary, mut problems) = read_one(bytes);
     assert_eq!((problems.len(), summary.problems), (1, 1), "{problems:?}");
@@ -82,7 +82,7 @@ fn a_key_that_stands_twice_is_a_problem() {
     let twice = event("b").replace("\"stage\"", "\"auditID\":\"c\",\"stage\"");
     let (records, line, problem) = one_problem(event("a") + &twice);
     assert_eq!((records.len(), line), (1, 2));
-    assert!(problem.starts_with("each key once / duplicate field `auditID` at column"), "{problem}");
+    assert!(problem.starts_with("each key once in an object / duplicate field `auditID` at column"), "{problem}");
     let body = r#"{"metadata":{"resourceVersion":"5","resourceVersion":"6"}}"#;
     assert!(one_problem(answer("a", body)).2.contains("duplicate field `resourceVersion`"));
     let body = r#"{"status":{"phase":"a","phase":"b"}}"#;
@@ -126,7 +126,7 @@ fn times_that_are_missing_unreadable_or_in_the_wrong_order_are_problems() {
                 .to_owned(),
         ),
     ] {
-        // What else it says counts.
+        // The event itself counts.
         let (records, number, problem) = one_problem(event("b") + &line);
         assert_eq!((records, number, problem), (vec!["audit b".to_owned(), "audit a".to_owned()], 2, expected));
     }
@@ -162,7 +162,7 @@ fn windows_line_ends_and_byte_order_marks_are_no_problem() {
     let wide: Vec<u8> = std::iter::once(0xfeff).chain(event("a").encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let (records, summary, problems) = read_one(wide);
     assert_eq!((records.len(), summary.format, summary.ignored), (0, None, None));
-    assert!(problems[0].1.starts_with("UTF-8 text / UTF-16"), "{problems:?}");
+    assert!(problems[0].1.starts_with("UTF-8 text (convert the file) / UTF-16"), "{problems:?}");
 }
 
 #[cfg(feature = "compress")]
@@ -177,7 +177,7 @@ fn a_compressed_file_cut_in_half_is_used_as_far_as_it_goes() {
         let (line, problem) = problems.last().unwrap();
         assert_eq!(*line, 0);
         assert!(problem.starts_with("a whole ") && problem.contains("cut off after"), "{problem}");
-        // What is left ends inside a line.
+        // The rest ends inside a line.
         assert!(problems.len() <= 2, "{problems:?}");
         let (records, _, problems) = read_one(&whole[..5]);
         assert_eq!((records.len(), problems.len()), (0, 1), "{problems:?}");
@@ -201,7 +201,7 @@ fn what_cannot_be_read_is_a_problem_of_the_file() {
         use std::os::unix::fs::PermissionsExt;
         let file = folder.file("secret", "x");
         std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(0o000)).unwrap();
-        // The superuser may read everything.
+        // The superuser can read every file.
         if std::fs::read(&file.path).is_err() {
             files.push((file, "ermission denied"));
         }

@@ -1,11 +1,11 @@
-//! What bounds reading, whatever the files hold.
+//! Bounds on memory and time, whatever the files hold.
 
 use super::*;
 use crate::ingest::limits::{FREE_INFLATION, KEPT_PROBLEMS, LONGEST_ADDRESS, LONGEST_NAME};
 use std::fs;
 use std::io::Write;
 
-/// One file of an archive of tar.
+/// One file of a tar archive.
 fn member(name: &str, kind: u8, link: &str, content: &[u8]) -> Vec<u8> {
     let mut block = [0; 512];
     block[..name.len()].copy_from_slice(name.as_bytes());
@@ -21,7 +21,7 @@ fn member(name: &str, kind: u8, link: &str, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Adds up the bytes that leave the disk.
+/// Adds up the bytes read from disk.
 #[derive(Default)]
 struct Stored(std::sync::atomic::AtomicU64);
 
@@ -31,7 +31,7 @@ impl Progress for Stored {
     }
 }
 
-/// Records, summaries and problems of what paths stand for, and how many bytes left the disk.
+/// Records, reading and bytes read from disk for these paths.
 fn read_paths(paths: &[PathBuf]) -> (usize, Reading, u64) {
     let (mut records, stored) = (0, Stored::default());
     let files = inputs(paths, &[], &[]).unwrap();
@@ -53,7 +53,7 @@ fn hard_links_and_many_small_files_of_an_archive_are_read_in_one_pass() {
         archive.extend(member(&format!("link-{n}"), b'1', "first", b""));
         archive.extend(member(&format!("file-{n}"), b'0', "", event.as_bytes()));
     }
-    // Content that cannot be packed, behind all of them.
+    // Incompressible content behind all members.
     let noise: Vec<u8> = (0..200_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     archive.extend(member("noise", b'0', "", &noise));
     let packed = [
@@ -70,7 +70,7 @@ fn hard_links_and_many_small_files_of_an_archive_are_read_in_one_pass() {
         assert_eq!((records, reading.problems.len()), (501, 0), "{name}: {:?}", told(&reading));
         assert!(stored <= bytes.len() as u64, "{name}: {stored} of {} bytes", bytes.len());
         let ignored: Vec<&str> = reading.files.iter().filter_map(|file| file.ignored.as_deref()).collect();
-        assert_eq!(ignored, ["binary data", "500 hard links: other names of files that are read"], "{name}");
+        assert_eq!(ignored, ["binary data", "500 hard links to files that are read"], "{name}");
         let files = inputs(&[path], &[], &[]).unwrap();
         let mut opener = Opener::default();
         let again = files.iter().filter(|file| file.member.as_ref().is_some_and(|member| member.name != "noise"));
@@ -104,25 +104,24 @@ fn a_small_file_that_comes_to_very_much_is_told() {
     assert!(bomb.len() < 100_000, "{}", bomb.len());
     let options = ReadOptions { block_bytes: 1 << 20, ..small() };
     let (records, reading) = read_all(&[input(&bomb)], &options);
-    let expected =
-        "a compressed file that comes to 256.0 MiB or 200 times its size at most / more than that after 256.0 MiB";
+    let expected = "at most 256.0 MiB or 200 times the stored size after decompression / more after 256.0 MiB";
     assert_eq!(records.len(), 1);
     assert!(told(&reading).iter().any(|problem| problem == expected), "{:?}", told(&reading));
     assert!(reading.files[0].bytes <= most);
-    // What is packed twice counts twice.
+    // Nested compression counts twice.
     let twice = zstd::encode_all(&member("a.zst", b'0', "", &packed(most - 1_000))[..], 1).unwrap();
     let folder = Folder::new("inflation");
     let path = folder.file("twice.tar.zst", "").path;
     fs::write(&path, twice).unwrap();
     let (records, reading, _) = read_paths(&[path]);
     assert_eq!(records, 1);
-    assert!(told(&reading).iter().any(|problem| problem.contains("more than that after")), "{:?}", told(&reading));
+    assert!(told(&reading).iter().any(|problem| problem.contains("/ more after")), "{:?}", told(&reading));
 }
 
 #[cfg(feature = "compress")]
 #[test]
 fn a_frame_that_asks_for_more_memory_than_any_program_writes_is_refused() {
-    // A window of 2 GiB: the exponent stands in the upper five bits of the byte behind the flags.
+    // A window of 2 GiB: its exponent is in the upper five bits of the byte behind the flags.
     let mut frame = zstd::encode_all(event("a").as_bytes(), 1).unwrap();
     let single_segment = frame[4] & 0x20 != 0;
     frame[4] &= !0xe0;
@@ -249,8 +248,8 @@ fn a_walk_waits_for_no_pipe_and_reads_no_device_and_ends_where_directories_are_t
     fs::write(folder.0.join("d/c.log"), event("c")).unwrap();
     let (records, reading, _) = read_paths(std::slice::from_ref(&folder.0));
     assert_eq!(records, 2);
-    assert_eq!(told(&reading), ["at most 256 directories inside each other / one more"]);
-    // Each is counted once, under the name that comes first, whatever links lead there.
+    assert_eq!(told(&reading), ["at most 256 nested directories (name an inner one) / one more"]);
+    // Each is counted once, under its first name, whatever links lead there.
     let ignored = reading.files.iter().filter(|file| file.ignored.is_some());
     let names: Vec<&str> = ignored.filter_map(|file| file.path.rsplit('/').next()).collect();
     assert_eq!(names, ["pipe", "socket", "to-zero"]);

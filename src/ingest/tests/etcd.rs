@@ -1,9 +1,9 @@
-//! Reports of etcd's robustness suite, in every layout that it ever had.
+//! Reports of etcd's robustness suite, in every layout that the suite has had.
 
 use super::*;
 use crate::ingest::etcd::watch::Part;
 
-/// The form that a part of a watch has in these tests.
+/// A part of a watch as text.
 pub(super) fn shown(part: &Part<'_>) -> String {
     match part {
         Part::Begin => "watch".to_owned(),
@@ -32,7 +32,7 @@ fn client_watch() -> String {
     r#"{"Request":{"Key":"","Revision":2,"WithPrefix":true,"WithProgressNotify":true,"WithPrevKV":true},"Responses":[{"Events":[{"Type":"put-operation","Key":"a","Value":{"Value":"1"},"Revision":2,"IsCreate":true},{"Type":"delete-operation","Key":"\u003ca","Value":{},"Revision":3,"PrevValue":{"Value":{"Hash":7},"ModRevision":2,"Version":1}}],"Revision":3,"Time":100},{"IsProgressNotify":true,"Revision":4,"Time":200},{"Revision":9,"Time":300,"Error":"etcdserver: mvcc: required revision has been compacted"}]}"#.to_owned()
 }
 
-/// As Go's encoder indents it.
+/// Indents as Go's encoder does.
 fn indented(text: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
     serde_json::to_string_pretty(&value).unwrap()

@@ -126,13 +126,13 @@ pub(super) fn gzip(text: impl AsRef<[u8]>) -> Vec<u8> {
 #[test]
 fn the_envelope_survives_bodies_that_do_not_fit() {
     for (body, expected) in [
-        // Custom resources may use any name at their top level for anything.
+        // Custom resources may use any top-level name for anything.
         (r#"{"kind":"Odd","metadata":{"resourceVersion":"5"},"items":{"a":1}}"#, "audit a 5"),
         (r#"{"kind":"Odd","metadata":{"resourceVersion":"5"},"details":["x"],"code":"x"}"#, "audit a 5"),
         (r#"{"kind":"Odd","metadata":{"resourceVersion":"5"},"spec":"text","status":7}"#, "audit a 5"),
         (r#"{"kind":"Odd","metadata":null,"items":null}"#, "audit a"),
         (r#"{"kind":"Odd","metadata":{"resourceVersion":5}}"#, "audit a"),
-        // A list without its items would look like an absence that was observed.
+        // A list without its items would look like an observed absence.
         (r#"{"kind":"OddList","metadata":{"resourceVersion":"5"},"items":[7]}"#, "audit a"),
         ("\"skipped-too-big-size-object\"", "audit a"),
         ("[{\"op\":\"test\",\"path\":\"/x\",\"value\":{}}]", "audit a"),

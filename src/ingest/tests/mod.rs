@@ -1,4 +1,4 @@
-//! Whole readings: what comes of good and of bad input.
+//! Whole readings of good and bad input.
 
 mod bad_input;
 mod bounds;
@@ -9,7 +9,7 @@ mod places;
 use super::*;
 use std::path::PathBuf;
 
-/// Takes everything down: place, kind and a mark of each record.
+/// Records place, kind and a mark of each record.
 #[derive(Default)]
 struct Notes(Vec<(u32, u64, String)>);
 
@@ -47,12 +47,12 @@ fn version(body: &body::AnyBody<'_>) -> String {
     body.object().map(|body| body.metadata.resource_version.to_string()).unwrap_or_default()
 }
 
-/// A small block size, so that every test crosses blocks.
+/// A small block size, so that every test crosses block boundaries.
 fn small() -> ReadOptions {
     ReadOptions { threads: 1, block_bytes: 64, max_line_bytes: 4096, ..ReadOptions::default() }
 }
 
-/// Position and text of each record, and the sums.
+/// Position and text of each record, and the reading.
 fn read_all(files: &[InputFile], options: &ReadOptions) -> (Vec<(Position, String)>, Reading) {
     let mut records = Vec::new();
     let reading = read(
@@ -73,7 +73,7 @@ fn input(bytes: impl AsRef<[u8]>) -> InputFile {
     InputFile::in_memory(FileId(0), "input", bytes.as_ref())
 }
 
-/// Reads one input with several block sizes, which must not matter, and returns its records, summary and problems.
+/// Reads one input with several block sizes, which must yield the same, and returns records, summary and problems.
 fn read_one(bytes: impl AsRef<[u8]>) -> (Vec<String>, FileSummary, Vec<(u32, String)>) {
     read_input(&input(bytes))
 }

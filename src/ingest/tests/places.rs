@@ -1,4 +1,4 @@
-//! Positions, order, threads, and reading again.
+//! Positions, order, threads, and rereading.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn a_pipe_is_read_to_its_end() {
     assert_eq!(reread(&files[0], &[records[0].0]), [None]);
 }
 
-/// Longer than the sample from which the format is told: from there on memory is read where it is.
+/// Longer than the sample of detection: behind it, memory is read in place.
 #[test]
 fn what_is_in_memory_is_read_like_the_file_that_has_the_same_bytes() {
     let many = |from: u32| (from..from + 400).map(|id| event(&id.to_string())).collect::<String>();

@@ -1,10 +1,10 @@
-//! Answers of etcd's gRPC interface as those of a report.
+//! Answers of etcd's gRPC interface, as a robustness report has them.
 
 use super::{key, value};
 use crate::ingest::etcd::{Fields, WireError};
 use serde_json::{Value, json};
 
-/// What was asked: the kind of message that answers it.
+/// The kind of a request, which decides the message type of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Range,
@@ -14,11 +14,11 @@ pub(super) enum Asked {
     Compact,
     Grant,
     Revoke,
-    /// Something that a report does not tell.
+    /// A request that reports do not have.
     Other,
 }
 
-/// Revision of the store, and the member.
+/// Header of an answer: revision of the store, and the member.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Header {
     pub revision: i64,
@@ -39,7 +39,7 @@ impl Header {
     }
 }
 
-/// A key as etcd shows it.
+/// A key with its value and versions, in etcd's message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pair<'a> {
     pub key: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What one step came to.
+/// Result of one step of a transaction.
 #[derive(Debug, Default)]
 struct Found {
     pairs: Vec<Value>,
@@ -101,7 +101,7 @@ impl Found {
         Ok(found)
     }
 
-    /// A `ResponseOp`.
+    /// Decodes a `ResponseOp`.
     fn step(message: &[u8]) -> Result<Found, WireError> {
         let mut found = Found::default();
         for field in Fields::of(message) {
@@ -119,7 +119,7 @@ impl Found {
     }
 }
 
-/// The answer of a report, and the number of a lease that was granted.
+/// The answer for the report, and the id of a granted lease.
 pub(super) fn output(asked: Asked, message: &[u8]) -> Result<(Value, Option<i64>), WireError> {
     let mut header = Header::default();
     let (mut succeeded, mut steps, mut lease) = (false, Vec::new(), 0);

@@ -1,4 +1,7 @@
-//! Requests of etcd's gRPC interface as operations of a report.
+//! Requests of etcd's gRPC interface, as operations of a robustness report.
+//!
+//! A request that a report cannot express is written as `other`, so that the revisions it makes are not attributed to
+//! another writer.
 //!
 //! Source: etcd `api/etcdserverpb/rpc.proto`.
 
@@ -9,12 +12,12 @@ use crate::ingest::etcd::WireError;
 use crate::ingest::etcd::request::{self, Compare, Range, Step, Txn};
 use serde_json::{Value, json};
 
-/// A call that was sent. Dropped without an answer, its outcome is unknown.
+/// A call in progress. Dropped without an answer, its outcome is unknown.
 #[derive(Debug)]
 #[must_use = "a call that is dropped has an unknown outcome"]
 pub struct EtcdCall {
     client: ClientRecord,
-    /// `None`: nothing that a report tells.
+    /// `None`: a call that is not recorded.
     sent: Option<Sent>,
 }
 
@@ -27,7 +30,7 @@ struct Sent {
 }
 
 impl EtcdCall {
-    /// `message` is `None` where nobody can read it.
+    /// `message` is `None` if it cannot be decoded, for example because it is compressed.
     pub(super) fn begin(client: ClientRecord, path: &str, message: Option<&[u8]>, at: i64) -> EtcdCall {
         let Some((input, asked)) = input(path, message) else { return EtcdCall { client, sent: None } };
         let id = client.next();
@@ -35,7 +38,7 @@ impl EtcdCall {
         EtcdCall { client, sent: Some(Sent { id, at, input, asked }) }
     }
 
-    /// Notes the answer: after its last byte was read. `message` is the protobuf message.
+    /// Records the answer, after its last byte was read. `message` is the protobuf message.
     pub fn answer(mut self, message: &[u8]) {
         let Some(mut sent) = self.sent.take() else { return };
         match answer::output(sent.asked, message) {
@@ -45,20 +48,20 @@ impl EtcdCall {
                 }
                 self.ended(sent, output);
             }
-            // What nobody can read leaves the outcome open.
+            // An answer that cannot be decoded leaves the outcome unknown.
             Err(error) => self.ended(sent, json!({"Error": format!("an answer that cannot be read: {error}")})),
         }
     }
 
-    /// Notes an error. `code` is the name of the gRPC code, such as `Unavailable`; the text decides whether the call is refused or its
-    /// outcome unknown (`src/history/etcd/outcome.rs`).
+    /// Records an error. `code` is the name of the gRPC code, such as `Unavailable`. The text decides whether the
+    /// call is refused or its outcome unknown (`src/history/etcd/outcome.rs`).
     pub fn failed(mut self, code: &str, text: &str) {
         if let Some(sent) = self.sent.take() {
             self.ended(sent, json!({"Error": format!("rpc error: code = {code} desc = {text}")}));
         }
     }
 
-    /// Notes that no connection came about, so that nothing was sent.
+    /// Records that no connection was established, so nothing was sent.
     pub fn never_sent(self, text: &str) {
         self.failed("Unavailable", &format!("error while dialing: {text}"));
     }
@@ -71,7 +74,7 @@ impl EtcdCall {
     }
 }
 
-/// Whether a call says something about keys, or may change them. Reads that are not recorded are not judged.
+/// Whether a call reads keys or may change them. A read that is not recorded is not judged.
 pub(crate) fn is_recorded(path: &str) -> bool {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
     match service {
@@ -83,7 +86,7 @@ pub(crate) fn is_recorded(path: &str) -> bool {
     }
 }
 
-/// The request of a report; `None`: it is not recorded.
+/// The request for the report; `None`: it is not recorded.
 fn input(path: &str, message: Option<&[u8]>) -> Option<(Value, Asked)> {
     if !is_recorded(path) {
         return None;
@@ -113,7 +116,7 @@ fn input(path: &str, message: Option<&[u8]>) -> Option<(Value, Asked)> {
     Some(read.unwrap_or_else(|_: WireError| other(method)))
 }
 
-/// What may change keys in a way that no report tells: revisions that it made stay without a maker.
+/// A request that may change keys in a way that reports do not have. Its revisions have no writer.
 fn other(method: &str) -> (Value, Asked) {
     (json!({"Type": "other", "Other": method}), Asked::Other)
 }
@@ -130,7 +133,7 @@ fn one(only: &Step<'_>) -> Value {
     json!({"Type": "txn", "Txn": {"OperationsOnSuccess": [step(only)]}})
 }
 
-/// Whether a report tells all of a transaction.
+/// Whether a report can express the whole transaction.
 fn is_told(txn: &Txn<'_>) -> bool {
     let steps = || txn.success.iter().chain(&txn.failure);
     let told = |step: &Step<'_>| match step {
@@ -139,7 +142,7 @@ fn is_told(txn: &Txn<'_>) -> bool {
         Step::Delete(_) => true,
         Step::Txn(_) | Step::Nothing => false,
     };
-    // A member answers a transaction of such reads alone for itself.
+    // A member answers a transaction of serializable reads alone from its own state.
     let local = |step: &Step<'_>| matches!(step, Step::Range(range) if range.serializable);
     steps().all(told) && (steps().next().is_none() || !steps().all(local))
 }
@@ -180,7 +183,7 @@ fn txn(txn: &Txn<'_>) -> Value {
 }
 
 fn condition(compare: &Compare<'_>) -> Value {
-    // Numbers that a later etcd may add are told as they are, and decided by nobody.
+    // Numbers that a later etcd may add are written as they are; the checker does not judge them.
     let name = |names: &[&str], at: u64| {
         usize::try_from(at).ok().and_then(|at| names.get(at)).map_or_else(|| at.to_string(), |name| (*name).to_owned())
     };

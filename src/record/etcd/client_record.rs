@@ -1,11 +1,11 @@
-//! The files in which the calls and watches of one client are noted.
+//! The files of one client's calls and watches.
 
 use crate::assertion::lines::{Clock, Lines};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The clock and the numbers that all clients of a recorder share.
+/// Clock and counter of all clients of a recorder.
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Clock,
@@ -18,7 +18,7 @@ impl Shared {
     }
 }
 
-/// The files of a client.
+/// Files of one client.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) operations: Lines,
@@ -37,22 +37,22 @@ impl ClientRecord {
         ClientRecord { shared, files }
     }
 
-    /// The time.
+    /// Present time, in nanoseconds since the recording began.
     pub(super) fn now(&self) -> i64 {
         self.shared.clock.now()
     }
 
-    /// A number that no other call or watch of the recording has.
+    /// A number that is unique in the recording.
     pub(super) fn next(&self) -> u64 {
         self.shared.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a line about a call.
+    /// Appends a line about a call.
     pub(super) fn operation(&self, line: &Value) {
         self.files.operations.append(line);
     }
 
-    /// Notes a line about a watch.
+    /// Appends a line about a watch.
     pub(super) fn watch(&self, line: &Value) {
         self.files.watches.append(line);
     }

@@ -1,4 +1,4 @@
-//! Recording of etcd's gRPC calls as a report of its robustness suite (`docs/formats.md`).
+//! Records etcd's gRPC calls as a report of its robustness suite (`docs/formats.md`).
 
 mod answer;
 mod call;
@@ -15,18 +15,18 @@ pub use watches::EtcdWatches;
 use crate::history::etcd::{HASHED, hash};
 use serde_json::{Value, json};
 
-/// A key as a report has it. Bytes above 127 are the characters of these numbers, so that different keys stay different and in their
-/// order: what is UTF-8 beyond ASCII looks strange and is decided rightly.
+/// A key as a report has it: each byte as the character of its number. Different keys stay different and in their
+/// order. UTF-8 beyond ASCII looks different in findings, but verdicts are right.
 fn key(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// A value as a report has it: short texts whole, everything else as its hash.
+/// A value as a report has it: a short text, or the hash of anything else.
 fn value(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok("") => json!({}),
         Ok(text) if bytes.len() < HASHED => json!({ "Value": text }),
-        // A hash of zero would be none.
+        // In a report hash 0 means no hash.
         _ => json!({ "Hash": hash(bytes).max(1) }),
     }
 }

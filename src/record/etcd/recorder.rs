@@ -1,4 +1,4 @@
-//! Where recorded calls go.
+//! The recorder of etcd calls and its recordings.
 
 use super::call::EtcdCall;
 use super::client_record::{ClientRecord, Files, Shared};
@@ -14,11 +14,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Records what clients of etcd ask and are told, as messages of its gRPC interface. Clones record into the same history.
+/// Records requests of etcd clients and their answers, as messages of etcd's gRPC interface. Clones record into the
+/// same history.
 ///
-/// Times are of one monotonic clock. A history is judged like a report of etcd's robustness suite: the store has to be empty where
-/// it begins, since the revisions before are nobody's, and it is known as far as answers and watches show it. A watch over all keys
-/// from revision 1 on shows everything.
+/// Times are from one monotonic clock. A history is judged like a report of etcd's robustness suite. So the store
+/// must be empty at the start: earlier revisions would have no writer. Only changes in answers and watches are known;
+/// a watch over all keys from revision 1 on delivers all of them.
 ///
 /// ```
 /// use retrograde::{assert_consistent, assertion::Undecided, assertion::Claim, record::EtcdRecorder};
@@ -41,7 +42,7 @@ struct Inner {
     clients: Mutex<BTreeMap<String, Arc<Files>>>,
 }
 
-/// Somebody who asks etcd, as often and as much at once as it likes.
+/// A client of etcd. It may have any number of calls at once.
 #[derive(Clone, Debug)]
 pub struct EtcdClient {
     record: ClientRecord,
@@ -57,21 +58,24 @@ impl Default for EtcdRecorder {
 }
 
 impl EtcdRecorder {
-    /// An empty recording, in memory.
+    /// A new recording in memory.
     pub fn new() -> Self {
         EtcdRecorder::at(None)
     }
 
-    /// A recording that is written into a folder as it goes: a call before it is sent, and again when it was answered. What the
-    /// folder holds survives the process; [`replay`] reads it, and so does `retrograde check`.
+    /// A recording in a folder, written continuously: each call before it is sent, and again after its answer. The
+    /// folder survives the process; [`replay`] and `retrograde check` read it.
     ///
     /// # Errors
-    /// Where the folder cannot be made, or holds something: a recording is never mixed with another one.
+    /// If the folder cannot be created or is not empty: two recordings must not mix.
     pub fn in_folder(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
         if fs::read_dir(&path)?.next().is_some() {
-            let text = format!("{} is not empty", path.display());
+            let text = format!(
+                "expected an empty folder for a recording, found files in {}; name a new folder",
+                path.display()
+            );
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         Ok(EtcdRecorder::at(Some(path)))
@@ -82,7 +86,7 @@ impl EtcdRecorder {
         EtcdRecorder { inner: Arc::new(inner) }
     }
 
-    /// The client of a name.
+    /// The client with a name; the same name continues the same client.
     pub fn client(&self, name: &str) -> EtcdClient {
         let mut clients = lock(&self.inner.clients);
         let folder = folder_name(name);
@@ -96,12 +100,12 @@ impl EtcdRecorder {
         EtcdClient { record: ClientRecord::new(Arc::clone(&self.inner.shared), Arc::clone(files)) }
     }
 
-    /// Why something could not be written, if anything could not.
+    /// The first error of writing the recording.
     pub fn error(&self) -> Option<String> {
         lock(&self.inner.clients).values().find_map(|files| files.operations.error().or(files.watches.error()))
     }
 
-    /// What was recorded so far. Calls that are still open are of unknown outcome.
+    /// The recording so far. Calls in progress have an unknown outcome.
     pub fn history(&self) -> History {
         if let Some(folder) = &self.inner.folder {
             return replay(folder).unwrap_or_default();
@@ -126,22 +130,23 @@ impl Evidence for EtcdRecorder {
     }
 }
 
-/// Reads a recording of [`EtcdRecorder::in_folder`], whole or cut off anywhere: a last line that was cut counts as not written, which
-/// leaves its call open. Files of etcd's members that were put into the folder (`server-NAME/member/...`) are read with it.
+/// Reads a recording of [`EtcdRecorder::in_folder`], whole or cut off anywhere. An incomplete last line counts as not
+/// written, which leaves its call in progress. Files of etcd members in the folder (`server-NAME/member/...`) are
+/// read with it.
 ///
 /// # Errors
-/// Where there is no such folder.
+/// If the folder does not exist.
 pub fn replay(folder: impl AsRef<Path>) -> Result<History, InputError> {
     let mut inputs = ingest::inputs(&[folder.as_ref().to_owned()], &[], &[])?;
     for input in inputs.iter_mut().filter(|input| input.path.extension().is_some_and(|end| end == "json")) {
-        // What cannot be read now will say so when it is read again.
+        // A file that cannot be read becomes a problem when it is read again.
         let Ok(mut bytes) = fs::read(&input.path) else { continue };
         if bytes.last().is_some_and(|last| *last != b'\n') {
             bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
             input.bytes = Some(bytes.into());
         }
     }
-    // Of a client that was cut off in its first line, nothing is known.
+    // A client whose first line is incomplete has no evidence.
     inputs.retain(|input| input.bytes.as_ref().is_none_or(|bytes| !bytes.is_empty()));
     for (at, input) in (0..).zip(&mut inputs) {
         input.id = FileId(at);
@@ -153,29 +158,30 @@ fn read(inputs: Vec<InputFile>) -> History {
     history::load(inputs, &crate::read_options(), &Domains::default(), &())
 }
 
-/// The folder of a client: its name, as far as every file system takes it.
+/// The folder of a client: its name in characters that every file system accepts.
 fn folder_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut folder: String = name.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();
     if folder != name {
-        // Names that only look alike stay apart.
+        // A hash keeps names with the same replacement apart.
         folder = format!("{folder}-{:08x}", history::etcd::hash(name.as_bytes()));
     }
     format!("client-{folder}")
 }
 
 impl EtcdClient {
-    /// Notes a call with one answer, before it is sent: its gRPC path, such as `/etcdserverpb.KV/Put`, and the protobuf message.
+    /// Records a call with one answer, before it is sent. `path` is its gRPC path, such as `/etcdserverpb.KV/Put`;
+    /// `message` is the protobuf message.
     pub fn call(&self, path: &str, message: &[u8]) -> EtcdCall {
         EtcdCall::begin(self.record.clone(), path, Some(message), self.record.now())
     }
 
-    /// Notes a call of which the message cannot be read, such as a compressed one: it may change any key.
+    /// Records a call whose message cannot be decoded, such as a compressed one: it may change any key.
     pub fn call_unread(&self, path: &str) -> EtcdCall {
         EtcdCall::begin(self.record.clone(), path, None, self.record.now())
     }
 
-    /// A stream of the watch service.
+    /// Begins a stream of the watch service.
     pub fn watches(&self) -> EtcdWatches {
         EtcdWatches::begin(self.record.clone())
     }

@@ -1,4 +1,7 @@
-//! A stream of etcd's watch service as watches of a report.
+//! A stream of etcd's watch service, as watches of a robustness report.
+//!
+//! The server's watch ids are known only from its answers, in the order of the requests. After a message that cannot
+//! be decoded, watches are ended rather than guessed.
 //!
 //! Source: etcd `api/etcdserverpb/rpc.proto`, `server/etcdserver/api/v3rpc/watch.go`, `client/v3/watch.go`.
 
@@ -11,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-/// All watches of one stream.
+/// The watches of one stream.
 #[derive(Debug)]
 pub struct EtcdWatches {
     client: ClientRecord,
@@ -20,13 +23,13 @@ pub struct EtcdWatches {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Asked for, in the order in which the server answers; `None`: not recorded.
+    /// Requested watches in the order of the server's answers; `None`: not recorded.
     asked: VecDeque<Option<u64>>,
-    /// Ours by the server's number.
+    /// Watch numbers of the recording, by the server's watch id.
     watches: BTreeMap<i64, u64>,
-    /// Events of a revision that comes in several responses, by the server's number.
+    /// Events of a revision that is split over responses, by the server's watch id.
     fragments: BTreeMap<i64, Vec<Value>>,
-    /// Whether watches may have been asked for that are not known.
+    /// Whether a request of the client could not be decoded.
     lost: bool,
 }
 
@@ -43,7 +46,7 @@ struct Told {
     events: Vec<Value>,
 }
 
-/// The number that a response has which is about every watch of its stream.
+/// Watch id of a response for every watch of its stream.
 const ALL: i64 = -1;
 
 impl EtcdWatches {
@@ -51,7 +54,7 @@ impl EtcdWatches {
         EtcdWatches { client, open: Mutex::default() }
     }
 
-    /// Notes a message of the client, before it is sent.
+    /// Records a message of the client, before it is sent.
     pub fn sent(&self, message: &[u8]) {
         let create = Fields::of(message).flatten().find_map(|(number, field)| match (number, field) {
             (1, Field::Bytes(create)) => Some(create),
@@ -66,17 +69,17 @@ impl EtcdWatches {
         lock(&self.open).asked.push_back(number);
     }
 
-    /// Notes a message of the client that cannot be read: nobody knows which watch is whose from here.
+    /// Records a message of the client that cannot be decoded. New watch ids can no longer be assigned.
     pub fn unread(&self) {
         let mut open = lock(&self.open);
         open.asked.clear();
         open.lost = true;
     }
 
-    /// Notes a message of the server, after its last byte was read.
+    /// Records a message of the server, after its last byte was read.
     pub fn received(&self, message: &[u8]) {
         let Ok(told) = Told::of(message) else {
-            // Nobody knows what was delivered: no watch of the stream goes on from here.
+            // The delivered events are unknown, so all watches of the stream end here.
             let open = std::mem::take(&mut *lock(&self.open));
             open.watches.values().for_each(|number| self.ended(*number, "a response that cannot be read"));
             return;
@@ -114,7 +117,7 @@ impl EtcdWatches {
         }
     }
 
-    /// Notes that the stream ended in an error.
+    /// Records that the stream ended with an error.
     pub fn failed(&self, text: &str) {
         let open = std::mem::take(&mut *lock(&self.open));
         open.watches.values().for_each(|number| self.ended(*number, text));
@@ -130,7 +133,7 @@ impl EtcdWatches {
     }
 }
 
-/// What is watched; `None`: some kinds of events are left out, which a report does not tell.
+/// The request of a watch for the report; `None`: its filters are not expressible there.
 fn wanted(create: &[u8]) -> Result<Option<Value>, WireError> {
     let keys = request::interval(create, 1, 2)?;
     let (mut revision, mut progress, mut previous, mut filtered) = (0, false, false, false);
@@ -159,7 +162,7 @@ fn wanted(create: &[u8]) -> Result<Option<Value>, WireError> {
     })))
 }
 
-/// The end of the keys that begin like one: as clients make it.
+/// One past the last key with this prefix, as clients compute it.
 fn behind(key: &[u8]) -> Vec<u8> {
     let Some(last) = key.iter().rposition(|byte| *byte < 0xff) else { return vec![0] };
     let mut end = key[..=last].to_vec();

@@ -13,13 +13,13 @@ use secrecy::SecretString;
 use serde_json::Value;
 use std::pin::Pin;
 
-/// One process: what it asks is recorded where it has a capture.
+/// One client process; its requests are recorded if it has a capture.
 #[derive(Clone)]
 pub struct Process {
     pub client: Client,
 }
 
-/// An answer.
+/// The answer to one request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -27,17 +27,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body, where the request succeeded.
+    /// The body of a successful answer.
     pub fn ok(self) -> Result<Value> {
         if self.status < 300 { Ok(self.body) } else { Err(format!("{}: {}", self.status, self.body).into()) }
     }
 
-    /// Fails where the answer is another than expected.
+    /// Fails unless the answer has this status.
     pub fn refused(self, status: u16) -> Result<()> {
         if self.status == status {
             Ok(())
         } else {
-            Err(format!("not {status} but {}: {}", self.status, self.body).into())
+            Err(format!("expected {status}, found {}: {}", self.status, self.body).into())
         }
     }
 }
@@ -45,11 +45,11 @@ impl Answer {
 impl Process {
     pub fn new(url: &str, token: String, agent: &str, capture: Option<Capture>) -> Result<Process> {
         let mut config = Config::new(url.parse()?);
-        // The servers make their certificates themselves.
+        // The servers sign their certificates themselves.
         config.accept_invalid_certs = true;
         config.auth_info.token = Some(SecretString::from(token));
         config.headers = vec![(http::header::USER_AGENT, agent.parse()?)];
-        // A request that is sent again would be a request that no scenario names.
+        // A retry would be a request that the scenario does not name.
         config.default_retry = false;
         let builder = ClientBuilder::try_from(config)?;
         let client = match capture {
@@ -59,7 +59,7 @@ impl Process {
         Ok(Process { client })
     }
 
-    /// Sends a request; a body may have a content type of its own.
+    /// Sends a request. `content` is its content type.
     pub async fn send(&self, method: Method, uri: &str, content: &str, body: Option<&Value>) -> Result<Answer> {
         let bytes = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
         let request = Request::builder().method(method).uri(uri).header("content-type", content);
@@ -85,7 +85,7 @@ impl Process {
         self.send(Method::DELETE, uri, "application/json", Some(options)).await
     }
 
-    /// Sends a patch of a type: `merge`, `json`, `strategic-merge` or `apply`.
+    /// Sends a patch of type `merge`, `json`, `strategic-merge` or `apply`.
     pub async fn patch(&self, uri: &str, kind: &str, body: &Value) -> Result<Answer> {
         let content = match kind {
             "apply" => "application/apply-patch+yaml".to_owned(),
@@ -102,7 +102,7 @@ impl Process {
     }
 }
 
-/// A watch; it ends when this goes.
+/// A watch; dropping it ends the stream.
 pub struct Watch {
     lines: Lines<Pin<Box<dyn AsyncBufRead + Send>>>,
 }
@@ -111,13 +111,13 @@ impl Watch {
     /// The next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<Value>> {
         let line = tokio::time::timeout(PATIENCE, self.lines.next());
-        match line.await.map_err(|_| "no event came")? {
+        match line.await.map_err(|_| "expected an event, found none in time")? {
             Some(line) => Ok(Some(serde_json::from_str(&line?)?)),
             None => Ok(None),
         }
     }
 
-    /// The next event of a type about a name; others are passed over.
+    /// Waits for an event of a type about a name, and skips others.
     pub async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
         while let Some(event) = self.next().await? {
             if event["type"] == "ERROR" {
@@ -127,16 +127,16 @@ impl Watch {
                 return Ok(event["object"].clone());
             }
         }
-        Err(format!("no {kind} of {name} came").into())
+        Err(format!("expected {kind} of {name}, found the end of the watch").into())
     }
 
-    /// Whether the stream tells of an error before anything else.
+    /// Whether the stream begins with an error or ends at once.
     pub async fn is_refused(&mut self) -> Result<bool> {
         Ok(self.next().await?.is_none_or(|event| event["type"] == "ERROR"))
     }
 }
 
-/// The version of an object, a list, or an answer.
+/// The resourceVersion of an object, a list, or an answer.
 pub fn version(object: &Value) -> &str {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! whereabouts#162: a reconciler frees an address that is being given out.
+//! whereabouts#162: a reconciler frees an address while a plugin assigns it.
 
 use crate::Result;
 use crate::client::{Process, uid, version};
@@ -29,13 +29,13 @@ fn reservation(holder: &str) -> Value {
     })
 }
 
-/// What the pod shows of its address.
+/// The pod's annotation with its address.
 fn shown() -> Value {
     let networks = json!([{"name": "whereabouts", "ips": ["10.128.40.47"]}]).to_string();
     json!({"metadata": {"annotations": {"k8s.v1.cni.cncf.io/network-status": networks}}})
 }
 
-/// Replaces the allocations of a pool, under the condition that it is still of a version.
+/// Replaces the allocations of a pool if its resourceVersion is unchanged.
 async fn allocate(process: &Process, path: &str, pool: &Value, allocations: Value) -> Result<Value> {
     let patch = json!([
         {"op": "test", "path": "/metadata/resourceVersion", "value": version(pool)},
@@ -65,7 +65,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     let read = plugin.get(&pool_path).await?.ok()?;
     allocate(&plugin, &pool_path, &read, entry("web-2")).await?;
 
-    // The reconciler looks in between.
+    // The reconciler lists between the two writes.
     let listed = reconciler.get(&stage.core("pods")).await?.ok()?;
     if listed["items"][0]["metadata"]["annotations"].is_object() {
         return Err("the pod shows its address already".into());

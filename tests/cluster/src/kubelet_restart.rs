@@ -1,4 +1,4 @@
-//! kubernetes#59848: a kubelet is restarted against a server whose cache lags.
+//! kubernetes#59848: a kubelet restarts and reads from a server whose cache is stale.
 
 use crate::Result;
 use crate::client::{Process, uid, version};
@@ -57,7 +57,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     let controller = stage.process(STATEFUL_SETS, "kcm-0", Server::A)?;
     let scheduler = stage.process(SCHEDULER, "scheduler-0", Server::A)?;
 
-    // The first life of the kubelet.
+    // The first incarnation of the kubelet.
     let first = stage.process(NODE, "boot-1", Server::A)?;
     let listed = first.get(&format!("{OWN_PODS}&limit=500")).await?.ok()?;
     let mut watch = first.watch(&format!("{OWN_PODS}&watch=true&resourceVersion={}", version(&listed))).await?;
@@ -91,7 +91,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
         stage.caught_up(Server::B, &pods, &successor).await?;
     }
 
-    // The second life, on server B.
+    // The second incarnation, on server B.
     let second = stage.process(NODE, "boot-2", Server::B)?;
     restarted(stage, &second, variant, &status, &uid_1).await
 }

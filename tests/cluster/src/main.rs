@@ -1,8 +1,10 @@
-//! Clients of kube-rs on a real control plane: an etcd, and two API servers of which the second's watches of etcd can be held.
+//! Clients of kube-rs on a real control plane: an etcd and two API servers. A proxy can hold the etcd watches of the
+//! second server.
 //!
-//! Arguments: the folder of the binaries `etcd` and `kube-apiserver` (as `KUBEBUILDER_ASSETS` has them), a new folder for the evidence, and
-//! the scenarios (all, where none is named). Each scenario leaves a folder `INCIDENT/VARIANT` with the captures of its clients and its
-//! part of both audit logs; what failed leaves a file `failed` there. Everything ends with the program, and the program with its input.
+//! Arguments: the folder of the binaries `etcd` and `kube-apiserver` (as in `KUBEBUILDER_ASSETS`), a new folder for
+//! the evidence, and scenarios (default: all). Each scenario writes a folder `INCIDENT/VARIANT` with the captures of
+//! its clients and its part of both audit logs. A failed one has a file `failed` there. All processes end with the
+//! program, and the program ends with its standard input.
 
 mod client;
 mod ip_reconciler;
@@ -27,7 +29,7 @@ use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The levels of audit logs that users can ask for: by the group that their tokens carry.
+/// Audit levels. A user requests one by the group in its token.
 const LEVELS: [&str; 3] = ["RequestResponse", "Request", "Metadata"];
 
 const USERS: [&str; 23] = [
@@ -56,14 +58,14 @@ const USERS: [&str; 23] = [
     "writer",
 ];
 
-/// Groups of custom resources: the group, its version, and kind and plural of each resource.
+/// Custom resources: the group, its version, kind and plural.
 const CUSTOM: [(&str, &str, &str, &str); 3] = [
     ("acn.azure.com", "v1alpha", "NodeNetworkConfig", "nodenetworkconfigs"),
     ("whereabouts.cni.cncf.io", "v1alpha1", "IPPool", "ippools"),
     ("whereabouts.cni.cncf.io", "v1alpha1", "OverlappingRangeIPReservation", "overlappingrangeipreservations"),
 ];
 
-/// A scenario: the incident, the variant, and the level of the audit logs.
+/// A scenario: the incident, the variant, and the audit level.
 type Scenario = (&'static str, String, &'static str);
 
 fn scenarios() -> Vec<Scenario> {
@@ -86,7 +88,7 @@ fn scenarios() -> Vec<Scenario> {
         all.push(("writes", level.to_lowercase(), level));
         all.push(("namespaces", level.to_lowercase(), level));
     }
-    // The last one: the server that it restarts has nothing in its memory of what was before.
+    // This scenario is last: a restarted server has no memory of earlier revisions.
     all.push(("healthy", "restart".to_owned(), LEVELS[0]));
     all
 }
@@ -187,7 +189,7 @@ async fn main() -> Result<()> {
     };
     let (told, mut ended) = tokio::sync::mpsc::channel::<()>(1);
     std::thread::spawn(move || {
-        // Whoever started this keeps the input open. When it ends, so does all that was started here.
+        // The caller keeps the input open. At its end all started processes end too.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         drop(told);
     });

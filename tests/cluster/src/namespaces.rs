@@ -1,4 +1,4 @@
-//! Namespaces that are deleted and asked for until they are gone, as test suites do.
+//! Namespaces that are deleted and polled until they are gone, as in test suites.
 
 use crate::Result;
 use crate::client::version;
@@ -6,7 +6,7 @@ use crate::servers::{Server, until};
 use crate::stage::Stage;
 use serde_json::{Value, json};
 
-/// What the controller manager does, which is not there.
+/// The scenario acts as this controller, since no controller manager runs.
 const CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const SUITE: &str = "suite";
 
@@ -29,8 +29,8 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
             return Err(format!("the namespace does not end: {terminating}").into());
         }
         suite.post(&format!("{path}/configmaps"), &content).await?.refused(403).or_else(|error| {
-            // The content still stands under this name.
-            if error.to_string().starts_with("not 403 but 409") { Ok(()) } else { Err(error) }
+            // The namespace still has content.
+            if error.to_string().starts_with("expected 403, found 409") { Ok(()) } else { Err(error) }
         })?;
         let mut seen = watch.expect("MODIFIED", &name).await?;
         controller.send(http::Method::DELETE, &format!("{path}/configmaps"), "application/json", None).await?.ok()?;

@@ -1,4 +1,4 @@
-//! Azure/azure-container-networking#4210: an agent takes the configuration of the node that had its node's name before.
+//! Azure/azure-container-networking#4210: an agent takes the configuration of an earlier node with the same name.
 
 use crate::Result;
 use crate::client::{uid, version};
@@ -44,7 +44,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     cloud.delete("/api/v1/nodes/node-3", &of_uid(&node_1)).await?.ok()?;
     let node_2 = kubelet.post("/api/v1/nodes", &node()).await?.ok()?;
 
-    // The agent starts anew.
+    // The agent restarts.
     let agent = stage.process(AGENT, "azure-cns-2", Server::B)?;
     let replace = async || -> Result<Value> {
         garbage.delete(&path, &of_uid(&first)).await?.ok()?;
@@ -96,7 +96,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     }
     drop(agent);
     stage.servers.proxy.release();
-    // The next variant makes a node of this name again.
+    // The next variant creates a node of this name again.
     let admin = stage.unrecorded(crate::stage::ADMIN, Server::A)?;
     admin.delete("/api/v1/nodes/node-3", &json!({})).await?.ok()?;
     Ok(())

@@ -1,7 +1,7 @@
-//! A proxy between an API server and etcd that can hold what etcd's watches answer.
+//! A proxy between an API server and etcd that can hold watch responses.
 //!
-//! It reads HTTP/2, since an API server sends watches and other calls over the same connections. Only the messages of watch responses wait;
-//! reads, writes and leases pass.
+//! It reads HTTP/2, since an API server sends watches and other calls over the same connections. Only watch responses
+//! are held; reads, writes and leases pass.
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
@@ -14,17 +14,17 @@ use tokio::sync::watch;
 
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
-/// A window that no answer of a small cluster fills.
+/// A flow-control window larger than any answer of a small cluster.
 const WINDOW: u32 = 64 << 20;
 
-/// The proxy. It ends with the runtime that it was started in.
+/// The proxy. It ends with its runtime.
 pub struct Proxy {
     pub address: SocketAddr,
     held: Arc<watch::Sender<bool>>,
 }
 
 impl Proxy {
-    /// Begins to listen on a free port.
+    /// Listens on a free port.
     pub async fn start(etcd: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -32,7 +32,7 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let gate = gate.clone();
-                // A connection that breaks is the business of its two ends.
+                // Its two ends handle a broken connection.
                 tokio::spawn(async move { serve(connection, etcd, gate).await.ok() });
             }
         });
@@ -44,7 +44,7 @@ impl Proxy {
         self.held.send_replace(true);
     }
 
-    /// Sends on what was held, in its order, and holds nothing more.
+    /// Sends the held responses in order, and holds no more.
     pub fn release(&self) {
         self.held.send_replace(false);
     }
@@ -71,7 +71,7 @@ async fn serve(connection: TcpStream, etcd: SocketAddr, gate: watch::Receiver<bo
     Ok(())
 }
 
-/// Carries one call.
+/// Relays one call.
 async fn relay(
     request: Request<RecvStream>,
     mut respond: h2::server::SendResponse<Bytes>,
@@ -99,7 +99,7 @@ async fn relay(
     Ok(())
 }
 
-/// Carries the messages of one direction. With a gate, each waits until nothing is held.
+/// Relays the messages of one direction. With a gate, each waits until it opens.
 async fn pump(mut from: RecvStream, mut to: SendStream<Bytes>, mut gate: Option<watch::Receiver<bool>>) {
     while let Some(data) = from.data().await {
         let Ok(data) = data else { return to.send_reset(Reason::CANCEL) };
@@ -113,7 +113,7 @@ async fn pump(mut from: RecvStream, mut to: SendStream<Bytes>, mut gate: Option<
             return to.send_reset(Reason::CANCEL);
         }
     }
-    // An error here means that the other side has gone.
+    // An error here means that the other side has closed.
     let _ = match from.trailers().await {
         Ok(Some(trailers)) => to.send_trailers(trailers),
         Ok(None) => to.send_data(Bytes::new(), true),

@@ -1,8 +1,8 @@
 //! kubernetes#58545: a reflector resumes from the version in a deletion.
 //!
-//! Servers since 1.10 send deletions with the revision of the deletion. `server-fix` is the reflector as it was, on such a server.
-//! `goes-back` is a client that resumes as the old servers made it resume: from the version that the object had before.
-//! `goes-back-to-the-list` resumes from its first list, though it has seen events since.
+//! Servers since 1.10 send deletions with the revision of the deletion. `server-fix` is the old reflector on such a
+//! server. `goes-back` is a client that resumes as with the old servers: from the object's earlier version.
+//! `goes-back-to-the-list` resumes from its first list, although it has received events since.
 
 use crate::Result;
 use crate::client::version;
@@ -31,7 +31,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     let watch_from = |version: &str| format!("{services}?watch=true&resourceVersion={version}");
 
     let a = user.post(&services, &service("a")).await?.ok()?;
-    // The list is newer than the version of the object.
+    // The list has a newer version than the object.
     user.post(&services, &service("b")).await?.ok()?;
     let listed = controller.get(&services).await?.ok()?;
     let mut watch = controller.watch(&watch_from(version(&listed))).await?;
@@ -49,7 +49,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     if variant == "server-fix" {
         let mut watch = controller.watch(&watch_from(version(&last))).await?;
         user.post(&services, &service("y")).await?.ok()?;
-        // The first event is the new service: nothing is played again.
+        // The first event is the new service: no event is repeated.
         let next = watch.next().await?.ok_or("the watch ended")?;
         if next["object"]["metadata"]["name"] != "y" {
             return Err(format!("an event was played again: {next}").into());

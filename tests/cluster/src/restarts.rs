@@ -1,4 +1,4 @@
-//! Reflectors of kube-rs and writers, while a server is killed and started again.
+//! Reflectors of kube-rs, and writers, while a server is killed and restarted.
 
 use crate::Result;
 use crate::client::{Process, uid, version};
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 type Store = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// A reflector of kube-rs: the names that it has, and their versions.
+/// A reflector of kube-rs: its names and their versions.
 fn reflect(process: Process, namespace: &str, streaming: bool) -> (Store, JoinHandle<()>) {
     let maps: Api<ConfigMap> = Api::namespaced(process.client, namespace);
     let store = Store::default();
@@ -30,13 +30,13 @@ fn reflect(process: Process, namespace: &str, streaming: bool) -> (Store, JoinHa
             (metadata.name.clone().unwrap_or_default(), metadata.resource_version.clone().unwrap_or_default())
         };
         while let Some(event) = events.next().await {
-            let mut kept = kept.lock().expect("nobody panics with it");
+            let mut kept = kept.lock().expect("no thread panics with it");
             match event {
                 Ok(Event::Init) => kept.clear(),
                 Ok(Event::Apply(map) | Event::InitApply(map)) => drop(kept.extend([entry(&map)])),
                 Ok(Event::Delete(map)) => drop(kept.remove(&entry(&map).0)),
                 Ok(Event::InitDone) => {}
-                // The server is gone for a moment; the reflector tries again.
+                // The server is unavailable; the reflector retries.
                 Err(_) => {
                     drop(kept);
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -54,7 +54,7 @@ async fn converged(stage: &Stage<'_>, writer: &Process, stores: &[Store]) -> Res
         |item: &Value| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), version(item).to_owned());
     let wanted: BTreeMap<String, String> = items.iter().map(entry).collect();
     let done = async || {
-        let all = stores.iter().all(|store| *store.lock().expect("nobody panics with it") == wanted);
+        let all = stores.iter().all(|store| *store.lock().expect("no thread panics with it") == wanted);
         Ok(all.then_some(()))
     };
     until("the reflectors have what is there", done).await
@@ -99,13 +99,13 @@ pub async fn play(stage: &mut Stage<'_>) -> Result<()> {
         work(stage, &writer, round).await?;
     }
     converged(stage, &writer, &stores).await?;
-    // Events come late for a while, and are not lost.
+    // Events are delayed and not lost.
     stage.servers.proxy.hold();
     work(stage, &writer, 4).await?;
     converged(stage, &writer, &stores[..1]).await?;
     stage.servers.proxy.release();
     converged(stage, &writer, &stores).await?;
-    // A server is killed; the reflectors go on as soon as it is back.
+    // A server is killed; the reflectors continue when it is back.
     stage.servers.restart(Server::B)?;
     work(stage, &writer, 5).await?;
     crate::ready(stage.servers).await?;
@@ -115,7 +115,7 @@ pub async fn play(stage: &mut Stage<'_>) -> Result<()> {
         task.abort();
     }
     for task in tasks {
-        // It was told to end.
+        // The task was aborted.
         let _ = task.await;
     }
     Ok(())

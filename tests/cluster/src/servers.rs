@@ -1,4 +1,4 @@
-//! A real etcd and two real API servers, the second behind a proxy that can hold what etcd's watches answer.
+//! A real etcd and two real API servers. A proxy in front of the second one's etcd can hold watch responses.
 
 use crate::proxy::Proxy;
 use crate::{LEVELS, Result, USERS};
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any condition takes on a machine that does much else.
+/// Timeout for any condition on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What stands before the point of a public key of the curve P-256 (SubjectPublicKeyInfo, RFC 5480).
+/// DER prefix of a P-256 public key (SubjectPublicKeyInfo, RFC 5480).
 const PUBLIC_KEY_OF_P256: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// One of the two API servers. B is the one behind the proxy.
+/// One of the two API servers. B is behind the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     A,
@@ -39,10 +39,10 @@ impl Server {
     }
 }
 
-/// The processes. All end when this goes.
+/// The processes. All end when this is dropped.
 pub struct Servers {
     binaries: PathBuf,
-    /// Logs, keys and data.
+    /// Folder of logs, keys and data.
     work: PathBuf,
     etcd: SocketAddr,
     pub proxy: Proxy,
@@ -52,7 +52,7 @@ pub struct Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // API servers first: without etcd they would only complain.
+        // API servers first: without etcd they only log errors.
         for (_, process) in self.processes.iter_mut().rev() {
             let _ = process.kill();
             let _ = process.wait();
@@ -73,7 +73,7 @@ fn free_ports<const N: usize>() -> Result<[u16; N]> {
 }
 
 impl Servers {
-    /// Starts all three and the proxy. `work` must not exist.
+    /// Starts etcd, the proxy and both servers. `work` must not exist.
     pub async fn start(binaries: &Path, work: &Path) -> Result<Servers> {
         fs::create_dir_all(work)?;
         let [client, peer, a, b] = free_ports()?;
@@ -95,7 +95,7 @@ impl Servers {
                 ("initial-advertise-peer-urls", &peer),
                 ("initial-cluster", &format!("default={peer}")),
                 ("log-level", "warn"),
-                // The data are of no use to anybody afterwards.
+                // The data are not used after the run.
                 ("unsafe-no-fsync", "true"),
             ],
         )?;
@@ -105,7 +105,7 @@ impl Servers {
         Ok(all)
     }
 
-    /// A signing key, the users, and the policy of the audit logs.
+    /// Writes a signing key, the users, and the audit policy.
     fn write_settings(&self) -> Result<()> {
         let random = SystemRandom::new();
         let no_key = |_| "no key could be made";
@@ -166,9 +166,9 @@ impl Servers {
             ("audit-log-path", &audit),
             ("audit-policy-file", &policy),
             ("audit-log-maxsize", "0"),
-            // Both servers are on one host, and would take each other's identity lease for their own.
+            // Both servers run on one host, so each would take the other's identity lease for its own.
             ("feature-gates", "APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false"),
-            // Nobody makes service accounts here.
+            // No service accounts are created here.
             ("disable-admission-plugins", "ServiceAccount"),
             ("endpoint-reconciler-type", "none"),
         ]
@@ -177,7 +177,7 @@ impl Servers {
         self.spawn(&format!("kube-apiserver-{server:?}"), "kube-apiserver", &flags)
     }
 
-    /// Kills a server and starts it again. The caller waits until it is ready.
+    /// Kills a server and restarts it. The caller waits until it is ready.
     pub fn restart(&mut self, server: Server) -> Result<()> {
         let name = format!("kube-apiserver-{server:?}");
         let at = self.processes.iter().position(|(running, _)| *running == name).ok_or("no such server")?;
@@ -187,7 +187,7 @@ impl Servers {
         self.start_server(server)
     }
 
-    /// Fails where a process has ended by itself.
+    /// Fails if a process ended by itself.
     pub fn check(&mut self) -> Result<()> {
         for (name, process) in &mut self.processes {
             if let Some(status) = process.try_wait()? {
@@ -213,7 +213,7 @@ pub fn token(level: &str, user: &str) -> String {
     format!("{level}.{user}")
 }
 
-/// Asks again until there is an answer.
+/// Polls until there is an answer.
 pub async fn until<T>(what: &str, mut asked: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     loop {
@@ -221,7 +221,7 @@ pub async fn until<T>(what: &str, mut asked: impl AsyncFnMut() -> Result<Option<
             return Ok(answer);
         }
         if begin.elapsed() > PATIENCE {
-            return Err(format!("{what}: not within {PATIENCE:?}").into());
+            return Err(format!("{what}: expected within {PATIENCE:?}, found no answer").into());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

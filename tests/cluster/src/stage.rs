@@ -1,4 +1,4 @@
-//! Where a scenario happens, and the folder of evidence that it leaves.
+//! The namespace of a scenario, and its folder of evidence.
 
 use crate::Result;
 use crate::client::{Process, version};
@@ -11,22 +11,22 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 pub const ADMIN: &str = "kubernetes-admin";
-/// Asks whether a server's cache has come so far. Nothing is expected of it.
+/// User that polls a server's cache. No finding about it is expected.
 const OBSERVER: &str = "observer";
 
-/// A scenario under way, in a namespace of its own.
+/// A running scenario in a namespace of its own.
 pub struct Stage<'s> {
     pub servers: &'s mut Servers,
     pub namespace: String,
-    /// The audit level of all that users ask.
+    /// Audit level of all users.
     level: &'static str,
     folder: PathBuf,
-    /// How long the audit logs were at the beginning.
+    /// Length of each audit log at the beginning.
     begin: [u64; 2],
 }
 
 impl<'s> Stage<'s> {
-    /// Makes the folder and the namespace.
+    /// Creates the folder and the namespace.
     pub async fn open(servers: &'s mut Servers, folder: PathBuf, level: &'static str) -> Result<Stage<'s>> {
         fs::create_dir_all(&folder)?;
         let parts: Vec<_> = folder.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned()).collect();
@@ -37,7 +37,7 @@ impl<'s> Stage<'s> {
         Ok(stage)
     }
 
-    /// A process of a user, recorded. The name of its life is in the capture.
+    /// A recorded process of a user. The capture names its incarnation.
     pub fn process(&self, user: &str, life: &str, server: Server) -> Result<Process> {
         let name = user.rsplit(':').next().unwrap_or(user);
         let path = self.folder.join(format!("{name}-{life}-{server:?}.jsonl"));
@@ -51,7 +51,7 @@ impl<'s> Stage<'s> {
         Process::new(&self.servers.url(server), token(self.level, user), &format!("{name}/v1.0"), Some(capture))
     }
 
-    /// A process that only the audit log knows.
+    /// A process that only the audit log records.
     pub fn unrecorded(&self, user: &str, server: Server) -> Result<Process> {
         Process::new(&self.servers.url(server), token(self.level, user), &format!("{user}/v1.0"), None)
     }
@@ -62,7 +62,7 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// The path of a resource of the core group in the scenario's namespace.
+    /// The path of a core resource in the scenario's namespace.
     pub fn core(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
@@ -72,7 +72,7 @@ impl<'s> Stage<'s> {
         format!("/apis/{group}/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Waits until the cache of a server has a version.
+    /// Waits until a server's cache has a version.
     pub async fn caught_up(&self, server: Server, list: &str, object: &Value) -> Result<()> {
         let observer = self.unrecorded(OBSERVER, server)?;
         let uri = format!("{list}?resourceVersion={}&resourceVersionMatch=NotOlderThan", version(object));
@@ -80,7 +80,7 @@ impl<'s> Stage<'s> {
             .await
     }
 
-    /// Waits until the audit logs have every answer that a capture has, and cuts out what belongs to this scenario.
+    /// Waits until the audit logs have every answer of the captures, and extracts this scenario's part.
     pub async fn close(&self) -> Result<()> {
         let mut open = BTreeSet::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -109,7 +109,7 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// Takes away what would be in the lists of the next scenario.
+    /// Deletes the objects that the next scenario would list.
     pub async fn clear(self) -> Result<()> {
         let admin = Process::new(&self.servers.url(Server::A), token(self.level, ADMIN), "cleanup/v1.0", None)?;
         for resource in ["pods", "services"] {
@@ -120,7 +120,7 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// The audit ids of answers that are over.
+/// Audit ids of completed answers.
 fn audit_ids(capture: &str) -> Vec<String> {
     let lines: Vec<Value> = capture.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let watches: BTreeSet<u64> = lines
@@ -133,7 +133,7 @@ fn audit_ids(capture: &str) -> Vec<String> {
     answers.filter_map(|line| line["audit_id"].as_str().map(str::to_owned)).collect()
 }
 
-/// The length of the lines of a file that are whole.
+/// Length of the complete lines of a file.
 fn whole_lines(path: &Path) -> Result<u64> {
     let bytes = fs::read(path)?;
     Ok(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1))

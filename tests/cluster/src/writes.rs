@@ -1,4 +1,4 @@
-//! Every kind of write, by a client that does nothing wrong, and another one that watches.
+//! Every kind of write by a correct client, with a second client that watches.
 
 use crate::Result;
 use crate::client::{uid, version};
@@ -33,7 +33,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     let listed = reader.get(&maps).await?.ok()?;
     let mut watch = reader.watch(&format!("{maps}?watch=true&resourceVersion={}", version(&listed))).await?;
 
-    // Creation, also under a name that the server makes, and without effect.
+    // Creation, also with a generated name, and as a dry run.
     let mut one = writer.post(&maps, &config_map("one", "1")).await?.ok()?;
     writer.post(&maps, &config_map("one", "again")).await?.refused(409)?;
     let mut generated = config_map("", "2");
@@ -42,7 +42,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     writer.post(&format!("{maps}?dryRun=All"), &config_map("dry", "3")).await?.ok()?;
     writer.get(&map("dry")).await?.refused(404)?;
 
-    // Updates: with a condition, one that is refused, one that changes nothing, one without effect, one without a condition.
+    // Updates: conditional, refused, without a change, as a dry run, unconditional.
     let stale = one.clone();
     one["data"] = json!({"value": "4"});
     let mut one = writer.put(&map("one"), &one).await?.ok()?;
@@ -77,7 +77,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
         writer.patch(&format!("{}?fieldManager=writer&force=true", map("applied")), "apply", &applied).await?.ok()?;
     }
 
-    // Finalizers: the mark, and the end with the last one.
+    // Finalizers: the deletion mark, and the removal with the last finalizer.
     let mut held = config_map("held", "14");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     writer.post(&maps, &held).await?.ok()?;
@@ -88,7 +88,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     writer.get(&map("held")).await?.refused(404)?;
     watch.expect("DELETED", "held").await?;
 
-    // Deletion: with conditions, of which one is refused, without effect, of a whole collection.
+    // Deletion: conditional, refused, as a dry run, of a collection.
     let wrong = json!({"preconditions": {"uid": uid(&made), "resourceVersion": version(&one)}});
     writer.delete(&map("one"), &wrong).await?.refused(409)?;
     let dry = json!({"dryRun": ["All"]});
@@ -102,7 +102,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     }
     watch.expect("ADDED", "one").await?;
     writer.send(Method::DELETE, &format!("{maps}?labelSelector=app%3Dwrites"), "application/json", None).await?.ok()?;
-    // Of a collection the names go in any order.
+    // A collection is deleted in any order.
     for _ in 0..3 {
         while watch.next().await?.ok_or("the watch ended")?["type"] != "DELETED" {}
     }
@@ -123,7 +123,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     writer.get(&stage.core("pods/bound")).await?.refused(404)?;
     writer.post(&stage.core("pods"), &pod("graceful")).await?.ok()?;
     writer.post(&stage.core("pods/graceful/binding"), &binding("graceful", "node-1")).await?.ok()?;
-    // The server takes the grace period from its cache: a pod that is not bound there is removed at once.
+    // The server takes the grace period from its cache. A pod that is not bound there is removed at once.
     let bound = writer.get(&stage.core("pods/graceful")).await?.ok()?;
     writer.get(&stage.core(&format!("pods/graceful?resourceVersion={}", version(&bound)))).await?.ok()?;
     writer.delete(&stage.core("pods/graceful"), &json!({"gracePeriodSeconds": 30})).await?.ok()?;
@@ -145,7 +145,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     let last = writer.get(&format!("{deployments}/web")).await?.ok()?;
     writer.delete(&format!("{deployments}/web"), &json!({"propagationPolicy": "Orphan"})).await?.ok()?;
 
-    // A Secret and a Service, of which other things are kept.
+    // A Secret and a Service, of which the recorder keeps other fields.
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret"}, "stringData": {"password": "hunter2"},
     });
@@ -157,7 +157,7 @@ pub async fn play(stage: &Stage<'_>) -> Result<()> {
     writer.post(&stage.core("services"), &service).await?.ok()?;
     writer.delete(&stage.core("services/web"), &json!({})).await?.ok()?;
 
-    // What is left, in pages, from both servers.
+    // The remaining objects, in pages, from both servers.
     for _ in 0..3 {
         writer.post(&maps, &json!({"metadata": {"generateName": "page-"}})).await?.ok()?;
     }

@@ -1,4 +1,4 @@
-//! Faults of answers.
+//! Injected faults of answers.
 
 use super::{Report, Row, Sign, changed, placed, wrote};
 use crate::chance::Chance;
@@ -21,7 +21,7 @@ fn header(operation: &Recorded) -> i64 {
     operation.output["Revision"].as_i64().unwrap_or(0)
 }
 
-/// One of the operations of a kind.
+/// An operation of a kind, at random.
 fn pick<'r>(report: &'r mut Report, dice: &mut Chance, kind: impl Fn(&Recorded) -> bool) -> Option<&'r mut Recorded> {
     let places: Vec<usize> = (0..report.operations.len()).filter(|at| kind(&report.operations[*at])).collect();
     let at = *dice.one(Some(&places[..]).filter(|places| !places.is_empty())?);
@@ -40,7 +40,7 @@ fn found_something(operation: &Recorded) -> bool {
     is_read(operation) && operation.output["Range"]["KVs"].as_array().is_some_and(|pairs| !pairs.is_empty())
 }
 
-/// Another request of another client, behind everything.
+/// Adds a request of another client at the end.
 fn add(report: &mut Report, ask: &Ask, output: Value) {
     let call = report.end() + 1;
     let client = report.operations.iter().map(|operation| operation.client).max().unwrap_or(0) + 1;

@@ -1,14 +1,14 @@
-//! Faults, injected: each row of the table of published bugs (etcd's `tests/robustness/README.md`, "Track record"), and each fault of a
-//! watch that etcd's own validator is known to pass.
+//! Injected faults: each row of the table of published bugs (etcd's `tests/robustness/README.md`, "Track record"),
+//! and each watch fault that etcd's own validator is known to miss.
 //!
-//! A fault is *visible* where what was recorded contradicts a store without it, and the simulator says so, which knows what really
-//! happened; the checker is not asked:
-//! - of a watch: what it tells wrongly, or leaves out and goes past, was acknowledged, read, or delivered by another watch;
-//! - of an answer: the simulated store had something else at the revision that the answer carries;
-//! - of a store: two answers to clients, compared pair by pair, give one revision to two writes, or one that was sent later a lower
+//! A fault is *visible* if the recording contradicts a store without it. The simulator, which knows the execution,
+//! decides that; the checker does not:
+//! - in a watch: an event that it delivers wrongly or omits was acknowledged, read, or delivered by another watch;
+//! - in an answer: the simulated store differs from it at the answer's revision;
+//! - in a store: two answers, compared in pairs, give one revision to two writes, or a later request a lower
 //!   revision.
 //!
-//! Of a visible fault, a rule of the row must say so as a violation that names the revision of the injection.
+//! For a visible fault, a rule of the row must report a violation that names the injected revision.
 
 mod answers;
 mod stores;
@@ -21,29 +21,30 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Reports of each row.
+/// Reports for each row.
 const SEEDS: u64 = 80;
 
-/// What shows a fault: the rule that must name it, and a revision that it must name.
+/// A visible sign: the rule that must report it, and the revision that it must name.
 type Sign = (&'static str, i64);
 
-/// A fault.
+/// A fault with its injection.
 struct Row {
-    /// What goes wrong, and the published bug, where there is one.
+    /// The fault, with its published bug if there is one.
     name: &'static str,
-    /// A report with it, and what shows it: nothing, where nobody can see it. `None`: there is no place for it.
+    /// Draws a report with the fault, and its signs; no signs if it is invisible. `None`: the report has no place for
+    /// it.
     faulty: fn(u64) -> Option<(Report, BTreeSet<Sign>)>,
 }
 
-/// How many reports of a row were injected, visible, and found.
+/// Counts of a row's reports: injected, visible and found.
 #[derive(Clone, Debug, Default)]
 struct Count {
     injected: u64,
     visible: u64,
     found: u64,
-    /// In how many the published bug of the row was named as one that leaves the same traces.
+    /// Reports whose finding names the row's published bug among those with the same symptoms.
     resembling: u64,
-    /// The first ones that were not found.
+    /// The first missed ones.
     missed: Vec<String>,
 }
 
@@ -82,7 +83,7 @@ impl Count {
     }
 }
 
-/// Each row is found where it is visible, and what it was made of holds without it.
+/// Each row is found when it is visible, and its reports hold without the fault.
 fn each_is_found(rows: &[Row]) {
     let mut failures = Vec::new();
     for row in rows {
@@ -96,7 +97,7 @@ fn each_is_found(rows: &[Row]) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// What reports are made of, without a fault.
+/// The reports hold without a fault.
 fn each_holds(healthy: fn(u64) -> Report) {
     (0..SEEDS).into_par_iter().for_each(|seed| {
         let judgement = healthy(seed).judge();
@@ -104,7 +105,7 @@ fn each_holds(healthy: fn(u64) -> Report) {
     });
 }
 
-/// Whether an operation was acknowledged as one that changed something.
+/// Whether an operation is an acknowledged write.
 fn wrote(operation: &Recorded) -> bool {
     let steps = &operation.input["Txn"]["OperationsOnSuccess"];
     let results = operation.output["Txn"]["Results"].as_array();
@@ -114,19 +115,19 @@ fn wrote(operation: &Recorded) -> bool {
         && results.is_some_and(|results| results.iter().enumerate().any(changed))
 }
 
-/// The revision that an answer carries, where its place in the order is known.
+/// The revision of an answer whose place in the order is known.
 fn placed(operation: &Recorded) -> Option<i64> {
     let of = ["txn", "range", "leaseGrant"].iter().any(|kind| operation.input["Type"] == *kind);
     operation.output["Revision"].as_i64().filter(|revision| of && *revision > 0)
 }
 
-/// The revision that a request was told is in the future.
+/// The revision that a request was refused as a future one.
 fn refused_as_future(operation: &Recorded) -> Option<i64> {
     let told = operation.output["Error"].as_str().is_some_and(|error| error.contains("future revision"));
     operation.input["Range"]["Revision"].as_i64().filter(|_| told)
 }
 
-/// Answers that no store without a fault gives, pair by pair.
+/// Pairs of answers that no correct store gives.
 fn clashes(operations: &[Recorded]) -> BTreeSet<Sign> {
     let mut signs = BTreeSet::new();
     for later in operations {
@@ -150,7 +151,7 @@ fn clashes(operations: &[Recorded]) -> BTreeSet<Sign> {
 }
 
 impl Report {
-    /// Whether somebody else than one watch was shown or told that a key changed at a revision.
+    /// Whether another operation or watch than `except` observed a change of a key at a revision.
     fn is_known(&self, key: &str, revision: i64, except: usize) -> bool {
         let acknowledged = |operation: &Recorded| {
             let steps = operation.input["Txn"]["OperationsOnSuccess"].as_array();
@@ -168,31 +169,31 @@ impl Report {
             })
     }
 
-    /// When the last of everything was over.
+    /// Time of the last answer or response.
     fn end(&self) -> i64 {
         let told = self.watches.iter().flat_map(|(_, _, responses)| responses).map(|response| response.time);
         self.operations.iter().map(|operation| operation.ret).chain(told).max().unwrap_or(0)
     }
 
-    /// Whether a client is recorded that compacts: else one that is not recorded may.
+    /// Whether a compacting client is recorded. Otherwise one without a record may exist.
     fn compacts(&self) -> bool {
         let asked = self.operations.iter().filter(|operation| !operation.input["Compact"].is_null());
         asked.into_iter().any(|operation| operation.output["ClientError"].is_null())
     }
 
-    /// The highest revision that anybody had asked to compact through by a time, and was not told that it cannot be.
+    /// Highest revision of compactions requested by a time and not refused.
     fn asked_to_compact(&self, by: i64) -> i64 {
         let asked = self.operations.iter().filter(|o| o.call <= by && o.output["ClientError"].is_null());
         asked.filter_map(|o| o.input["Compact"]["Revision"].as_i64()).max().unwrap_or(0)
     }
 }
 
-/// A report of a healthy store in which everything is watched.
+/// A report of a correct store in which everything is watched.
 fn watched(seed: u64) -> Report {
     Report::draw(seed, true)
 }
 
-/// Such a report, changed.
+/// A watched report with a change.
 fn changed(
     seed: u64,
     change: impl Fn(&mut Report, &mut Chance) -> Option<BTreeSet<Sign>>,
@@ -205,7 +206,7 @@ fn changed(
     Some((report, signs))
 }
 
-/// A report in which a watch over everything leaves something out that others show.
+/// A report in which a watch on everything lacks an event that other evidence has.
 #[cfg(feature = "cli")]
 pub fn starved(seed: u64) -> Option<Report> {
     let (report, signs) = (watches::ROWS[0].faulty)(seed)?;

@@ -1,4 +1,4 @@
-//! Faults of stores: members that answer what they should not, and the record of their clients.
+//! Injected faults of stores: wrong members, and the recording of their clients.
 
 use super::{Report, Row, Sign, clashes};
 use crate::chance::Chance;
@@ -6,38 +6,38 @@ use crate::cluster::{Ask, Etcd, Load, Recorded, Server, Turn, serve, watch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What goes wrong in the middle of a report.
+/// The fault in the middle of a report.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    /// Its last revisions are gone.
+    /// Loses its last revisions.
     Forgets(i64),
-    /// What it removed last is gone, behind a compaction.
+    /// Loses its last deletions after a compaction.
     ForgetsDeletions,
-    /// The last member leaves a write out.
+    /// The last member skips a write.
     Skips,
     /// The last member applies a write twice.
     Repeats,
-    /// The last member refuses the writes of its clients, which others apply.
+    /// The last member refuses its clients' writes, which other members apply.
     Refuses,
-    /// A write is applied, and refused to its client.
+    /// A write is applied and refused.
     RefusesAndApplies,
     /// The last member answers reads from an old state.
     Pauses,
-    /// A write changes nothing, but is acknowledged.
+    /// An acknowledged write changes nothing.
     Drops,
 }
 
-/// A cluster: every member applies what clients ask; the one that a client asks answers it.
+/// A cluster: every member applies each request, and one of them answers it.
 struct Cluster {
     members: Vec<Etcd>,
     fault: Fault,
-    /// The first request at which it may go wrong.
+    /// The first request that may fail.
     at: usize,
-    /// The revision at which it went wrong.
+    /// The revision of the fault.
     wrong: Option<i64>,
     old: Option<Etcd>,
-    /// What else was asked.
+    /// Further requests.
     more: Vec<Recorded>,
     clients: usize,
 }
@@ -52,13 +52,13 @@ impl Cluster {
         Cluster { members, fault, at, wrong: None, old: None, more: Vec::new(), clients }
     }
 
-    /// Everything above a revision is gone everywhere.
+    /// Drops all revisions above one on every member.
     fn go_back(&mut self, revision: i64) {
         self.members.iter_mut().for_each(|member| member.go_back(revision));
         self.wrong = Some(revision + 1);
     }
 
-    /// The last revision that put something, where others stand above it.
+    /// The last put, if deletions follow it.
     fn before_deletions(&self) -> Option<i64> {
         let commits = &self.members[0].commits;
         let puts = |commit: &crate::cluster::Commit| commit.changes.iter().any(|(_, value)| value.is_some());
@@ -94,7 +94,7 @@ impl Server for Cluster {
             }
             _ => {}
         }
-        // A lease that nobody keeps alive.
+        // An expired lease.
         if turn.n % 23 == 22 {
             self.members.iter_mut().for_each(|member| member.expire(turn.at, 70 + turn.n as i64 % 3));
         }
@@ -154,7 +154,7 @@ impl Server for Cluster {
     }
 }
 
-/// A report of some members, and the revision at which something went wrong.
+/// A report of some members, and the revision of the fault.
 fn report(seed: u64, members: usize, fault: Fault) -> (Report, Option<i64>) {
     let mut dice = Chance::new(seed);
     let clients = 3 + dice.below(5) as usize;
@@ -169,12 +169,12 @@ fn report(seed: u64, members: usize, fault: Fault) -> (Report, Option<i64>) {
     (Report { etcd, operations, watches }, cluster.wrong)
 }
 
-/// Members of which nothing is wrong.
+/// Members without a fault.
 pub fn healthy(seed: u64) -> Report {
     report(seed, 1 + seed as usize % 3, Fault::Nothing).0
 }
 
-/// A fault that shows where answers clash.
+/// A fault that is visible as a clash of answers.
 fn clashing(seed: u64, members: usize, fault: Fault, watched: bool) -> Option<(Report, BTreeSet<Sign>)> {
     let (mut report, wrong) = report(seed, members, fault);
     wrong?;
@@ -185,7 +185,7 @@ fn clashing(seed: u64, members: usize, fault: Fault, watched: bool) -> Option<(R
     Some((report, signs))
 }
 
-/// A put that everybody is shown at a revision, and that no request explains.
+/// A put that clients observe at a revision and that no request explains.
 fn inexplicable(seed: u64, members: usize, fault: Fault) -> Option<(Report, BTreeSet<Sign>)> {
     let (report, wrong) = report(seed, members, fault);
     let wrong = wrong?;
@@ -229,7 +229,7 @@ pub static ROWS: &[Row] = &[
             let wrong = wrong?;
             report.watches.clear();
             let key = report.etcd.commits[wrong as usize - 2].changes[0].0.clone();
-            // Somebody reads the key at this revision or behind it, as it was before.
+            // A read at this revision or above returns the key's old state.
             let old = |pair: &Value| pair["Key"] == *key && pair["ModRevision"].as_i64() < Some(wrong);
             let shows = |operation: &Recorded| {
                 let (range, asked) = (&operation.output["Range"], operation.input["Range"]["Revision"].as_i64());

@@ -1,4 +1,4 @@
-//! Faults of watches.
+//! Injected faults of watches.
 
 use super::{Report, Row, Sign, changed, watched, wrote};
 use crate::chance::Chance;
@@ -6,7 +6,7 @@ use crate::cluster::{Ask, Recorded, Response, watch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a watch is told that cannot go on.
+/// The error of a watch whose start revision is compacted.
 const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
 fn one(rule: &'static str, revision: i64) -> Option<BTreeSet<Sign>> {
@@ -25,18 +25,18 @@ fn key(event: &Value) -> &str {
     event["Key"].as_str().unwrap_or("")
 }
 
-/// The watch over everything.
+/// The watch on everything.
 fn whole(report: &mut Report) -> &mut Vec<Response> {
     &mut report.watches[0].2
 }
 
-/// The place of a response with events in the watch over everything.
+/// A response with events of the watch on everything, by index.
 fn delivery(report: &Report, dice: &mut Chance) -> usize {
     let (response, _) = *dice.one(&report.events());
     response
 }
 
-/// Takes events out of a watch.
+/// Removes events from a watch.
 fn lose(responses: &mut [Response], lost: impl Fn(&Value) -> bool) -> Vec<Value> {
     responses
         .iter_mut()
@@ -44,7 +44,7 @@ fn lose(responses: &mut [Response], lost: impl Fn(&Value) -> bool) -> Vec<Value>
         .collect()
 }
 
-/// Whether a watch goes past a revision.
+/// Whether a watch delivers something above a revision.
 fn passes(responses: &[Response], revision: i64) -> bool {
     responses.iter().any(|response| {
         let told = response.progress && response.revision >= revision;
@@ -52,7 +52,7 @@ fn passes(responses: &[Response], revision: i64) -> bool {
     })
 }
 
-/// Takes the events of some revisions out of the first watch; the lowest of them that others show.
+/// Removes the events of some revisions from the first watch. The sign is the lowest of them that other evidence has.
 fn starve(report: &mut Report, dice: &mut Chance, revisions: u64) -> Option<BTreeSet<Sign>> {
     let from = 2 + dice.below(report.etcd.commits.len() as u64 - revisions) as i64;
     let lost = lose(whole(report), |event| (from..from + revisions as i64).contains(&number(event)));
@@ -60,7 +60,7 @@ fn starve(report: &mut Report, dice: &mut Chance, revisions: u64) -> Option<BTre
     visible(known.filter(|revision| passes(&report.watches[0].2, *revision)).map(|revision| ("watch-gap", revision)))
 }
 
-/// Events of revisions with more than one.
+/// Events of revisions with more than one event.
 fn of_several(report: &Report) -> Vec<(usize, usize)> {
     let shared = |(at, n): &(usize, usize)| {
         let events = &report.watches[0].2[*at].events;
@@ -69,7 +69,7 @@ fn of_several(report: &Report) -> Vec<(usize, usize)> {
     report.events().into_iter().filter(shared).collect()
 }
 
-/// A revision that removed one key and nothing else, below the last one.
+/// A revision below the last one that only deletes one key.
 fn deletion(report: &Report) -> Option<i64> {
     let commits = &report.etcd.commits[..report.etcd.commits.len().saturating_sub(1)];
     let alone = |(at, _): &(i64, _)| *at > report.etcd.compacted;
@@ -77,8 +77,8 @@ fn deletion(report: &Report) -> Option<i64> {
     deletes.map(|(at, _)| at).last()
 }
 
-/// A report in which a compaction reaches a revision, and then three watches go on: from this revision on, there for the first time; one
-/// that had been there before; and one for which it is too late.
+/// Compacts a report through a revision, then adds three watches: a new one from this revision, one that continues
+/// from before, and one that is too late.
 fn compacted(mut report: Report, through: i64, dice: &mut Chance) -> Report {
     let end = report.end();
     let client = report.operations.iter().map(|operation| operation.client).max().unwrap_or(0) + 1;
@@ -88,7 +88,7 @@ fn compacted(mut report: Report, through: i64, dice: &mut Chance) -> Report {
     let mut from_there = watch(&report.etcd, "", through, dice);
     for response in &mut from_there {
         response.time += end + 4;
-        // What was before it cannot be read any more.
+        // Previous values below the compaction cannot be read any more.
         for event in response.events.iter_mut().filter(|event| number(event) <= through) {
             event.as_object_mut().map(|fields| fields.remove("PrevValue"));
         }
@@ -113,7 +113,7 @@ fn compacted(mut report: Report, through: i64, dice: &mut Chance) -> Report {
     report
 }
 
-/// Watches that go on behind a compaction, from now on, and not at all.
+/// Watches that continue after a compaction, start now, or are refused.
 pub fn resumed(seed: u64) -> Report {
     let mut dice = Chance::new(seed);
     let mut report = watched(seed);
@@ -125,7 +125,7 @@ pub fn resumed(seed: u64) -> Report {
     if through > report.etcd.compacted { compacted(report, through, &mut dice) } else { report }
 }
 
-/// The same, where one of the watches misses the deletion that the compaction reached.
+/// As [`resumed`], but one watch misses the deletion at the compacted revision.
 fn without_deletion(seed: u64, from_before: usize) -> Option<(Report, BTreeSet<Sign>)> {
     let report = watched(seed);
     let through = (report.etcd.commits.len() > 3).then(|| deletion(&report))??;
@@ -137,7 +137,7 @@ fn without_deletion(seed: u64, from_before: usize) -> Option<(Report, BTreeSet<S
     Some((report, sign.into_iter().collect()))
 }
 
-/// A watch that is told something of its own.
+/// A progress notification.
 fn told(time: i64, revision: i64) -> Response {
     Response { time, revision, progress: true, ..Response::default() }
 }
@@ -145,7 +145,7 @@ fn told(time: i64, revision: i64) -> Response {
 pub static ROWS: &[Row] = &[
     Row { name: "an event is left out", faulty: |seed| changed(seed, |report, dice| starve(report, dice, 1)) },
     Row {
-        name: "a watch loses its place and goes on behind it (etcd#17529)",
+        name: "a watch loses its place and skips events (etcd#17529)",
         faulty: |seed| changed(seed, |report, dice| starve(report, dice, 4)),
     },
     Row {
@@ -162,7 +162,7 @@ pub static ROWS: &[Row] = &[
         faulty: |seed| without_deletion(seed, 0),
     },
     Row {
-        name: "a watch that goes on at the revision of a compacted deletion misses it (etcd#19179)",
+        name: "a watch that resumes at the revision of a compacted deletion misses it (etcd#19179)",
         faulty: |seed| without_deletion(seed, 1),
     },
     Row {
@@ -374,7 +374,7 @@ pub static ROWS: &[Row] = &[
                 let (time, event) = (response.time, &mut response.events[n]);
                 let revision = number(event);
                 event.as_object_mut()?.remove("PrevValue")?;
-                // A compaction through it takes the value away.
+                // A compaction through it removes the previous value.
                 let taken = !report.compacts() || report.asked_to_compact(time) >= revision;
                 visible((!taken).then_some(("watch-prev-value", revision)))
             })
@@ -391,7 +391,7 @@ pub static ROWS: &[Row] = &[
                 }
                 event["IsCreate"] = json!(event["IsCreate"] != json!(true));
                 let revision = number(event);
-                // Old servers never say what an event creates.
+                // Old servers do not mark creations.
                 let mut events = report.watches.iter().flat_map(|(_, _, responses)| responses).flat_map(|r| &r.events);
                 visible(events.any(|event| event["IsCreate"] == json!(true)).then_some(("watch-type", revision)))
             })

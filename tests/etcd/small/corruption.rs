@@ -1,10 +1,10 @@
-//! Answers and deliveries, changed.
+//! Changes of answers and deliveries.
 
 use super::{Answer, Ask, Look, Name, Small, Step, Told, Watch};
 use crate::chance::Chance;
 
 impl Small {
-    /// Changes something: it may stay possible.
+    /// Changes something; the history may stay possible.
     pub fn corrupt(&mut self, dice: &mut Chance) {
         let nudge = |number: &mut i64, dice: &mut Chance| *number += [-2, -1, -1, 1, 1, 2][dice.below(6) as usize];
         if !self.watches.is_empty() && dice.below(3) == 0 {
@@ -55,7 +55,7 @@ impl Small {
             2 if count > 0 => {
                 let version = &mut result.pairs[dice.below(count) as usize].3;
                 nudge(version, dice);
-                // No count at all is what old reports have.
+                // Old reports have no count at all.
                 *version = (*version).max(1);
             }
             3 if count > 0 && values => result.pairs[dice.below(count) as usize].1 = Name(dice.below(8) as u8),

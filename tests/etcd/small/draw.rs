@@ -1,11 +1,11 @@
-//! What a server does, some of it not answered.
+//! Draws executions of a server, some requests without an answer.
 
 use super::{Answer, Ask, Compare, Event, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use crate::chance::Chance;
 use crate::oracle::{Hidden, Server, is_plain};
 
 fn key(dice: &mut Chance) -> Key {
-    // Few keys make much happen to each.
+    // With few keys each has many events.
     [0, 0, 0, 1, 2, 3][dice.below(6) as usize]
 }
 
@@ -55,20 +55,20 @@ fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
             Ask::Txn { conditions: vec![], success, failure: vec![] }
         }
         12..=15 => Ask::Range(look(server, dice)),
-        // The server chooses the number.
+        // The server chooses the id.
         16 | 17 => Ask::Grant(7 + granted as i64),
         18 => Ask::Revoke(lease(dice)),
         _ => Ask::Compact(1 + dice.below(server.revision() as u64 + 1) as i64),
     }
 }
 
-/// What puts of transactions are attached to in truth.
+/// The true leases of transactional puts.
 fn hidden(server: &Server, dice: &mut Chance) -> Hidden {
     let leases: Vec<i64> = server.leases.iter().copied().collect();
     (0..2).map(|_| if leases.is_empty() || dice.below(4) > 0 { 0 } else { *dice.one(&leases) }).collect()
 }
 
-/// A request with the leases that its puts took, as the log has it.
+/// A request with the leases of its puts, as the log has it.
 fn attached_to(ask: &Ask, hidden: &Hidden, answer: &Answer) -> Ask {
     let (mut ask, mut hidden) = (ask.clone(), hidden.iter());
     if let Ask::Txn { conditions, success, failure } = &mut ask
@@ -85,7 +85,7 @@ fn attached_to(ask: &Ask, hidden: &Hidden, answer: &Answer) -> Ask {
 }
 
 impl Small {
-    /// Gives it the beginning of what was proposed as the log of the only member, and now and then loses an entry of it.
+    /// Gives the history a prefix of the proposals as the log of the only member, and sometimes drops an entry.
     pub fn log_some(&mut self, dice: &mut Chance) {
         if dice.below(6) == 0 && !self.proposed.is_empty() {
             self.proposed.remove(dice.below(self.proposed.len() as u64) as usize);
@@ -94,7 +94,7 @@ impl Small {
         self.logged = Some(if dice.below(2) == 0 { all } else { dice.below(all as u64 + 1) as usize });
     }
 
-    /// Draws one: what a server does, some of it not answered, some answers and deliveries then changed.
+    /// Draws a history: an execution with unanswered requests, and some changed answers and deliveries.
     pub fn draw(dice: &mut Chance) -> Small {
         let clients = 1 + dice.below(3) as u32;
         let count = 3 + dice.below(6) as usize;
@@ -125,7 +125,7 @@ impl Small {
             let mut ask = ask(&server, n as u8 + 1, granted, dice);
             granted += usize::from(matches!(ask, Ask::Grant(_)));
             let attached = hidden(&server, dice);
-            // 0: took effect at some time, and nobody was told; 1: lost.
+            // Fate 0: effect without an answer; 1: lost.
             let answer = if fate == 1 { Answer::Unknown } else { server.apply(&ask, &attached) };
             if fate != 1 && ask.is_proposed() {
                 proposed.push(attached_to(&ask, &attached, &answer));
@@ -148,12 +148,12 @@ impl Small {
     }
 }
 
-/// What a watch is told from a revision on.
+/// The responses of a watch from a revision.
 fn watch(server: &Server, born: &[i64], compactions: &[(i64, i64)], dice: &mut Chance) -> Watch {
     let (text, prefix) = *dice.one(&[("", true), ("", true), ("a", true), ("a", false), ("c", false)]);
     let from = if dice.below(5) == 0 { 0 } else { 1 + dice.below(server.revision() as u64) as i64 };
     let mut watch = Watch { text, prefix, from, previous: dice.below(3) > 0, told: Vec::new() };
-    // From now on: from some moment.
+    // Revision 0: from an arbitrary moment.
     let first = if from == 0 { 1 + dice.below(server.revision() as u64 + 1) as i64 } else { from };
     let mut time = 0;
     let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! A small history as reports have it.
+//! A small history in the form of reports.
 
 use super::{Answer, Ask, Compare, Event, KEYS, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use retrograde::history::Symbol;
@@ -8,11 +8,11 @@ use retrograde::history::etcd::{
 };
 use retrograde::ingest::{Position, Time};
 
-/// The tables of a recording while they grow.
+/// The tables of a recording under construction.
 struct Tables(Recording);
 
 impl Small {
-    /// As reports have it.
+    /// The history as a recording.
     pub fn recording(&self) -> Recording {
         let mut tables = Tables(Recording { name: "small".to_owned(), ..Recording::default() });
         let clients = self.operations.iter().map(|operation| operation.client).max().unwrap_or(0) + 1;
@@ -111,7 +111,7 @@ impl Tables {
         }
     }
 
-    /// The log of the only member, which says first that it votes.
+    /// The log of the only member. Its first entry makes the member a voter.
     fn log(&mut self, asked: &[Ask]) {
         let node = 7;
         let entry =

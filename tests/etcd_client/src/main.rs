@@ -1,4 +1,5 @@
-//! Clients of a real etcd, recorded. They go on until a line comes in, whatever becomes of etcd meanwhile; then the watches catch up.
+//! Recorded clients of a real etcd. They run until a line arrives on standard input, through restarts of etcd; then
+//! the watches catch up.
 //!
 //! Arguments: the folder of the recording, and the address of etcd.
 
@@ -15,20 +16,20 @@ use tonic::transport::Endpoint;
 use tower::util::BoxCloneSyncService;
 use tower_layer::Layer;
 
-/// Clients that ask.
+/// Number of requesting clients.
 const CLIENTS: u64 = 8;
 
-/// How long somebody waits for an answer. Then its outcome is unknown.
+/// Timeout of a call. After it the outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What everybody knows.
+/// State that all clients share.
 #[derive(Default)]
 pub struct Shared {
     stop: AtomicBool,
-    /// The highest revision that was answered.
+    /// The highest revision in an answer.
     head: AtomicI64,
-    /// Whether the recorded watches may be asked how far they are at any time: releases before etcd#15220 was fixed answer with a
-    /// revision of which not everything was delivered.
+    /// Whether progress requests are safe at any time. Releases without the fix of etcd#15220 answer with a revision
+    /// whose events are not all delivered.
     progress: AtomicBool,
 }
 
@@ -40,7 +41,7 @@ async fn recorded(recorder: &EtcdRecorder, name: &str, address: &str) -> Result<
     Client::from_channel(channel, None).await
 }
 
-/// Longer than any test takes: nothing is left behind by one that died.
+/// Longest run of this program, so that no process outlives a test.
 const LIFE: Duration = Duration::from_secs(120);
 
 #[tokio::main(worker_threads = 2)]
@@ -71,7 +72,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     std::thread::spawn({
         let shared = Arc::clone(&shared);
         move || {
-            // The end of the input is a line too: whoever started this is gone.
+            // The end of the input counts as a line: the caller is gone.
             let _ = std::io::stdin().read_line(&mut String::new());
             shared.stop.store(true, Ordering::Relaxed);
         }

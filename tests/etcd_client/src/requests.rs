@@ -1,4 +1,4 @@
-//! What the clients ask.
+//! The requests of the clients.
 
 use crate::{PATIENCE, Shared};
 use etcd_client::{
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Numbers that look like chance (Marsaglia's xorshift).
+/// Pseudo-random numbers (Marsaglia's xorshift).
 pub struct Dice(u64, u64);
 
 impl Dice {
@@ -28,16 +28,16 @@ impl Dice {
         format!("{}/{}", ["jobs", "locks"][self.below(2) as usize], self.below(6))
     }
 
-    /// A value that nobody else writes.
+    /// A value that no other request writes.
     fn value(&mut self, seed: u64) -> String {
         self.1 += 1;
-        // Some are too long to be recorded whole.
+        // Some values are too long to be recorded whole.
         let tail = if self.below(8) == 0 { "-and-a-long-tail-behind-it" } else { "" };
         format!("{seed}-{}{tail}", self.1)
     }
 }
 
-/// Asks one thing after the other until it is told to stop.
+/// Sends requests until it is stopped.
 pub async fn ask(mut client: Client, mut dice: Dice, shared: Arc<Shared>) {
     let seed = dice.below(1_000_000);
     while !shared.stop.load(Ordering::Relaxed) {
@@ -107,7 +107,7 @@ fn revision(answer: &GetResponse) -> i64 {
     answer.header().map_or(0, |header| header.revision())
 }
 
-/// The revision at the end, however long etcd takes to answer.
+/// The last revision, however long etcd takes to answer.
 pub async fn last(mut client: Client) -> i64 {
     loop {
         if let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, client.get("jobs/", None)).await {

@@ -1,4 +1,4 @@
-//! What the clients watch.
+//! The watches of the clients.
 
 use crate::{PATIENCE, Shared};
 use etcd_client::{Client, Error, WatchOptions, WatchStream};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What a watch is about.
+/// The keys of a watch.
 pub enum Wanted {
     Everything { previous: bool },
     Prefix(&'static str),
@@ -22,7 +22,8 @@ pub const WANTED: [Wanted; 5] = [
     Wanted::Key("locks/1"),
 ];
 
-/// Whether progress that is asked for is told behind the events that it speaks of: etcd#15220, fixed in 3.4.25 and 3.5.8.
+/// Whether a requested progress notification follows the events that it covers: etcd#15220, fixed in 3.4.25 and
+/// 3.5.8.
 pub fn tells_progress_rightly(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     match [(); 3].map(|()| numbers.next().unwrap_or(0)) {
@@ -32,11 +33,11 @@ pub fn tells_progress_rightly(version: &str) -> bool {
     }
 }
 
-/// Watches from the first revision to the last one, and asks how far it is at the end.
+/// Watches from the first to the last revision, and requests progress at the end.
 pub async fn watch(mut client: Client, wanted: &Wanted, shared: Arc<Shared>) {
     let mut next = 1;
     while !matches!(once(&mut client, wanted, &mut next, &shared).await, Ok(true)) {
-        // Broken: it goes on behind the last event.
+        // The stream broke: the next one continues after the last event.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -52,7 +53,7 @@ async fn open(client: &mut Client, wanted: &Wanted, next: i64) -> Result<WatchSt
     }
 }
 
-/// One stream. Whether the watch is through with the last revision.
+/// One stream. Returns whether the watch has reached the last revision.
 async fn once(client: &mut Client, wanted: &Wanted, next: &mut i64, shared: &Shared) -> Result<bool, Error> {
     let stream = tokio::time::timeout(PATIENCE, open(client, wanted, *next)).await;
     let Ok(stream) = stream else { return Ok(false) };
@@ -61,7 +62,7 @@ async fn once(client: &mut Client, wanted: &Wanted, next: &mut i64, shared: &Sha
         let message = tokio::time::timeout(Duration::from_millis(400), stream.message()).await;
         let stopped = shared.stop.load(Ordering::Relaxed);
         let Ok(message) = message else {
-            // Nothing came for a while.
+            // No response arrived for a while.
             if stopped || shared.progress.load(Ordering::Relaxed) {
                 stream.request_progress().await?;
             }

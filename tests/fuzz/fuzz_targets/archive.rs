@@ -4,7 +4,7 @@ use retrograde::history::{Domains, load_each};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-// An archive is a file: its members are read from where they stand in it.
+// An archive is a file: its members are read in place.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let path = PATH.get_or_init(|| std::env::temp_dir().join(format!("retrograde-fuzz-{}.tar", std::process::id())));

@@ -8,9 +8,9 @@ use retrograde::ingest::fields::Fields;
 use retrograde::report::page::Look;
 use retrograde::report::{Format, Part, Report};
 
-/// Reads bytes as a container, and judges and reports what is in it: no panic.
+/// Reads bytes as a container, then judges and reports its content without a panic.
 fn judge(bytes: &[u8]) {
-    // As the sample was packed.
+    // The sample was packed with these options.
     let Ok(unpacked) = read(&mut &*bytes, &Fields::default(), None) else { return };
     for history in &unpacked.histories {
         let judgement = retrograde::judge(history, &retrograde::Options::default());
@@ -21,7 +21,7 @@ fn judge(bytes: &[u8]) {
     }
 }
 
-// As it is; and with the checksums made right, which no mutation would find by itself.
+// As given, and with right checksums, which mutation alone would not produce.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     judge(bytes);
     if let Some(chunks) = framing::chunks(bytes) {

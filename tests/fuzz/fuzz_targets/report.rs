@@ -9,7 +9,7 @@ const EVIDENCE: [(&str, &[u8]); 3] = [
     ("client-1/operations.json", include_bytes!("../../samples/etcd-operations.json")),
 ];
 
-// A report that somebody else wrote is held against the evidence: no panic, and an answer for each of its claims.
+// A foreign report is verified against the evidence: no panic, and a result for each claim.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(report) = serde_json::from_slice::<verify::Report>(bytes) else { return };
     let named = |(id, (name, bytes)): (u32, &(&str, &'static [u8]))| InputFile::in_memory(FileId(id), name, *bytes);

@@ -5,10 +5,10 @@ use retrograde::ingest::{FileId, InputFile};
 use retrograde::model::declaration::Declarations;
 use std::sync::Arc;
 
-/// Machines that break the rules of the guide.
+/// Machines that violate the rules of the guide.
 const STORY: &str = include_str!("../../../histories/rules-file/invariant/violation.sketch");
 
-// A rules file is right, or its mistakes are told with their places; one that is right is judged with, whatever its expressions do.
+// A rules file is valid, or its errors have places. A valid one is evaluated, whatever its expressions do.
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let own = match Declarations::read("fuzz.toml", text) {
         Ok(own) => own,

@@ -1,11 +1,11 @@
-//! One call of Kubernetes, as audit logs and captures have it.
+//! One call of Kubernetes, for audit logs and captures.
 
 use super::{Evidence, at};
 
 /// A call and its answer.
 #[derive(Clone)]
 pub struct Call {
-    /// Audit id; empty: one of its own.
+    /// Audit id; empty: a generated one.
     pub id: String,
     pub stage: &'static str,
     pub user: String,
@@ -23,11 +23,11 @@ pub struct Call {
     pub asked: String,
     /// Body of the answer, JSON; empty: none.
     pub answered: String,
-    /// How long it takes, in microseconds below 1,000.
+    /// Duration in microseconds, below 1,000.
     pub takes: u64,
-    /// How many milliseconds after the call before the time of the call is.
+    /// Milliseconds since the call before.
     pub step: u64,
-    /// The decision of a capture that it belongs to; empty: none.
+    /// The decision in a capture; empty: none.
     pub decision: String,
 }
 
@@ -56,7 +56,7 @@ impl Default for Call {
     }
 }
 
-/// `,"name":value`, or nothing where the value is empty.
+/// `,"name":value`, or nothing if the value is empty.
 fn member(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(r#","{name}":{value}"#) }
 }
@@ -84,7 +84,7 @@ impl Call {
         uri
     }
 
-    /// Writes the call as an event of an audit log.
+    /// Writes the call as an audit event.
     pub fn audit(&self, out: &mut Evidence, n: u64) {
         let level = if self.asked.is_empty() && self.answered.is_empty() { "Metadata" } else { "RequestResponse" };
         let id = if self.id.is_empty() { format!("a{n}") } else { self.id.clone() };
@@ -117,7 +117,7 @@ impl Call {
         );
     }
 
-    /// Writes the call as request and answer of a capture.
+    /// Writes the call as request and response of a capture.
     pub fn capture(&self, out: &mut Evidence, n: u64) {
         let method = match self.verb {
             "create" => "POST",
@@ -148,47 +148,47 @@ impl Call {
     }
 }
 
-/// An object; `metadata` and `rest` are members of both that begin with a comma, or empty.
+/// An object. `metadata` and `rest` are further members of both, with a leading comma, or empty.
 pub fn object(kind: &str, name: &str, uid: &str, revision: u64, metadata: &str, rest: &str) -> String {
     format!(
         r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"d","uid":"{uid}","resourceVersion":"{revision}","creationTimestamp":"2026-03-02T08:00:00Z"{metadata}}}{rest}}}"#
     )
 }
 
-/// A pod, by the number of its name and of its uid.
+/// A pod by the numbers of its name and uid.
 pub fn pod(name: u64, uid: u64, revision: u64) -> String {
     object("Pod", &format!("p{name}"), &format!("u{uid}"), revision, "", "")
 }
 
-/// A list of pods, of items with commas between them.
+/// A list of pods; `items` are separated by commas.
 pub fn pods(revision: u64, items: &str) -> String {
     format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{revision}"}},"items":[{items}]}}"#)
 }
 
-/// A pod is created.
+/// Creates a pod.
 pub fn create(name: u64, uid: u64, revision: u64) -> Call {
     let asked = format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"p{name}","namespace":"d"}}}}"#);
     let answered = pod(name, uid, revision);
     Call { verb: "create", name: format!("p{name}"), status: 201, asked, answered, ..Call::default() }
 }
 
-/// A pod of some revision gets another one.
+/// Updates a pod from one revision to another.
 pub fn update(name: u64, base: u64, revision: u64) -> Call {
     let (asked, answered) = (pod(name, name, base), pod(name, name, revision));
     Call { verb: "update", name: format!("p{name}"), asked, answered, ..Call::default() }
 }
 
-/// A pod is read.
+/// Reads a pod.
 pub fn get(name: u64, revision: u64) -> Call {
     Call { name: format!("p{name}"), answered: pod(name, name, revision), ..Call::default() }
 }
 
-/// Pods are listed.
+/// Lists pods.
 pub fn list(revision: u64, items: &str) -> Call {
     Call { verb: "list", answered: pods(revision, items), ..Call::default() }
 }
 
-/// A pod is removed.
+/// Deletes a pod.
 pub fn delete(name: u64, uid: u64) -> Call {
     let answered = format!(
         r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Success","details":{{"name":"p{name}","kind":"pods","uid":"u{uid}"}}}}"#
@@ -196,7 +196,7 @@ pub fn delete(name: u64, uid: u64) -> Call {
     Call { verb: "delete", name: format!("p{name}"), answered, ..Call::default() }
 }
 
-/// A call is refused.
+/// The call, refused.
 pub fn refused(call: Call, status: u16, reason: &str, message: &str) -> Call {
     let answered = format!(
         r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{status}}}"#

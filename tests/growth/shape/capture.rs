@@ -1,10 +1,10 @@
-//! What captures have more and more of: clocks, process lives, streams, decisions.
+//! Captures that grow in clocks, incarnations, streams and decisions.
 
 use super::call::{Call, create, get, list, object, pod, pods, refused, update};
 use super::kubernetes::round;
 use super::{Draw, Evidence, Shape, at};
 
-/// The first revision is above this one.
+/// Revisions begin above this one.
 const BASE: u64 = 100;
 
 pub const SHAPES: &[Shape] = &[
@@ -48,7 +48,7 @@ pub const SHAPES: &[Shape] = &[
     whole("capture-steps-of-a-clock", |out| {
         context(out, "c", "", "", "k");
         out.each(|out, n| {
-            // Ten seconds back every hundred calls, and nine of them forth.
+            // Ten seconds back every hundred calls, and nine forward.
             let time = n + 20_000 - n % 100 * 100;
             Call { step: 0, ..round(n, 50) }.capture(out, n);
             mark(out, time, n);
@@ -358,15 +358,15 @@ const fn streams(name: &'static str, streams: Streams) -> Shape {
     Shape { name, draw: Draw::Streams(streams) }
 }
 
-/// Streams that begin one after the other, and events on them.
+/// Consecutive streams with events.
 #[derive(Clone, Copy)]
 pub struct Streams {
-    /// How many streams, of the size of all.
+    /// Number of streams for a size.
     count: fn(u64) -> u64,
-    /// What stands in front of the request of each.
+    /// Lines in front of the request of each.
     context: fn(&mut Evidence, u64),
     uri: fn(u64) -> String,
-    /// The stream, the type and the object of an event, of its number and of how many streams there are.
+    /// Stream, type and object of an event, by its number and the number of streams.
     event: fn(u64, u64) -> (u64, &'static str, String),
 }
 
@@ -399,7 +399,7 @@ impl Streams {
     }
 }
 
-/// Opens a context; what is empty is left out.
+/// Opens a context; empty values are omitted.
 pub fn context(out: &mut Evidence, client: &str, life: &str, server: &str, clock: &str) {
     let named = [("client", client), ("incarnation", life), ("server", server), ("clock", clock)];
     let named = named.iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| format!(r#","{name}":"{text}""#));
@@ -416,7 +416,7 @@ fn contexts(out: &mut Evidence, open: fn(&mut Evidence, u64)) {
     });
 }
 
-/// Reads of clients with clocks of their own.
+/// Reads of clients, each with a clock of its own.
 fn clocks(out: &mut Evidence, clocks: u64) {
     out.each(|out, n| {
         if n % 2 == 0 {

@@ -1,4 +1,4 @@
-//! Watches without a client: events of Kubernetes one after the other, and what `etcdctl watch` prints.
+//! Watches without a client: consecutive Kubernetes events, and output of `etcdctl watch`.
 
 use super::call::{create, object, pod};
 use super::{Draw, Evidence, Shape};

@@ -1,4 +1,4 @@
-//! Reports of etcd's robustness suite: operations and watches of clients of etcd itself.
+//! Reports of etcd's robustness suite: operations and watches of etcd clients.
 
 use super::{Draw, Evidence, Shape};
 
@@ -182,7 +182,7 @@ const fn whole(name: &'static str, file: &'static str, draw: fn(&mut Evidence)) 
     Shape { name, draw: Draw::Whole(file, draw) }
 }
 
-/// The answer of a step that finds and removes nothing.
+/// The result of a step without keys.
 const NOTHING: &str = r#"{"KVs":null,"Count":0,"Deleted":0}"#;
 
 fn operation(n: u64, input: &str, output: &str) -> String {
@@ -209,7 +209,7 @@ fn put(n: u64, key: u64, value: u64, revision: u64) -> String {
     txn(n, "", &step(key, &value.to_string(), 0), revision, false)
 }
 
-/// A put whose answer nobody saw.
+/// A put without an answer.
 fn unknown(n: u64, key: u64, value: u64) -> String {
     put(n, key, value, 0).replace(r#""Error":"""#, r#""Error":"context deadline exceeded""#)
 }
@@ -244,7 +244,7 @@ fn response(key: u64, value: u64, revision: u64, time: u64) -> String {
     )
 }
 
-/// One watch over everything; key and revision of its events.
+/// One watch on everything; key and revision of its events.
 fn watched(out: &mut Evidence, event: impl Fn(u64) -> (u64, u64)) {
     write!(out, r#"{{"Request":{{"Key":"","Revision":2,"WithPrefix":true,"WithProgressNotify":false}},"Responses":["#);
     out.list(|out, n| {

@@ -1,9 +1,9 @@
-//! Calls of Kubernetes, one after the other: what audit logs have more and more of.
+//! Audit logs of consecutive Kubernetes calls that grow in one way each.
 
 use super::call::{Call, create, delete, get, list, object, pod, pods, refused, update};
 use super::{Draw, Evidence, Shape};
 
-/// The first revision is above this one.
+/// Revisions begin above this one.
 const BASE: u64 = 100;
 
 pub const SHAPES: &[Shape] = &[
@@ -370,12 +370,12 @@ const fn lines(name: &'static str, file: &'static str, line: fn(u64) -> String) 
     Shape { name, draw: Draw::Lines(file, line) }
 }
 
-/// Creates `pods` pods, then updates them in turn, each upon its last version.
+/// Creates `pods` pods, then updates them in turn, each from its last version.
 pub fn round(n: u64, pods: u64) -> Call {
     if n < pods { create(n, n, BASE + n) } else { update(n % pods, BASE + n - pods, BASE + n) }
 }
 
-/// An object of any resource is created, with a name of its own.
+/// Creates an object of a resource with a name of its own.
 fn made(group: &str, resource: &str, kind: &str, metadata: &str, rest: &str, n: u64) -> Call {
     let answered = created(kind, &format!("o{n}"), n, BASE + n, metadata, rest);
     let (group, resource, name) = (group.to_owned(), resource.to_owned(), format!("o{n}"));
@@ -387,7 +387,7 @@ fn created(kind: &str, name: &str, uid: u64, revision: u64, metadata: &str, rest
 }
 
 impl Call {
-    /// The same of an object with one name: from the second call on it is updated.
+    /// The call for an object with one name: from the second call on it is an update.
     fn named(self, name: &str) -> Call {
         let answered = self.answered.replace(&format!(r#""name":"{}""#, self.name), &format!(r#""name":"{name}""#));
         let verb = if self.verb == "create" { "update" } else { self.verb };
@@ -410,7 +410,7 @@ fn labelled(n: u64) -> String {
     object("Pod", &format!("p{n}"), &format!("u{n}"), BASE + n, &format!(r#","labels":{{"a":"b{}"}}"#, n % 7001), "")
 }
 
-/// A page of a list; chains are of so many.
+/// A page of a list; chains have `chain` pages.
 fn page(n: u64, chain: u64) -> Call {
     let first = n.is_multiple_of(chain);
     let query = if first { "limit=5".to_owned() } else { format!("limit=5&continue=t{}", n - 1) };
@@ -421,7 +421,7 @@ fn page(n: u64, chain: u64) -> Call {
     Call { verb: "list", query, answered, ..Call::default() }
 }
 
-/// Items with commas between them, nearly as long as the evidence is to be.
+/// Items with commas between them, nearly as long as the evidence.
 fn draft(out: &Evidence, item: impl Fn(u64) -> String) -> String {
     let mut items = item(0);
     let mut n = 1;

@@ -1,6 +1,6 @@
-//! Shapes of evidence that grow in one way each: more clients, more keys, more watches, longer chains of pages.
+//! Shapes of evidence that grow in one way each: more clients, keys or watches, longer chains of pages.
 //!
-//! A shape is drawn to a size in bytes, streaming, and the same bytes come out each time.
+//! A shape is written up to a size in bytes, streaming. The same size always gives the same bytes.
 
 mod call;
 mod capture;
@@ -14,33 +14,33 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// One way to grow.
+/// One way of growth.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Its name: the format, and what there is more and more of.
+    /// Name: the format, and the quantity that grows.
     pub name: &'static str,
     draw: Draw,
 }
 
-/// How a shape is drawn.
+/// Generator of a shape.
 #[derive(Clone, Copy)]
 enum Draw {
-    /// One call of Kubernetes after the other, as an audit log has it.
+    /// Consecutive Kubernetes calls, as an audit log.
     Audit(fn(u64) -> call::Call),
-    /// The same, as a capture has it.
+    /// Consecutive Kubernetes calls, as a capture.
     Capture(fn(u64) -> call::Call),
-    /// Streams of a capture, and the events on them.
+    /// Streams of a capture with their events.
     Streams(capture::Streams),
-    /// One line of a file after the other.
+    /// Lines of one file.
     Lines(&'static str, fn(u64) -> String),
     /// Operations of a model.
     Model(&'static str, fn(u64) -> String),
-    /// Anything else.
+    /// Any other evidence.
     Whole(&'static str, fn(&mut Evidence)),
 }
 
 impl Shape {
-    /// What `explain` is asked: parts of the names of a client and of an object.
+    /// Arguments of `explain`: parts of the names of a client and of an object.
     pub fn question(&self) -> [&'static str; 4] {
         let (client, key) = match self.name.split('-').next() {
             Some("audit") => ("u", "p0"),
@@ -82,11 +82,11 @@ pub fn shapes() -> Vec<Shape> {
     [kubernetes::SHAPES, capture::SHAPES, changes::SHAPES, etcd::SHAPES, operations::SHAPES].concat()
 }
 
-/// The files of one shape, while they are written.
+/// The files of one shape, during writing.
 struct Evidence {
     folder: PathBuf,
     out: BufWriter<File>,
-    /// How many bytes there are to be.
+    /// Target size in bytes.
     size: u64,
     written: u64,
 }
@@ -96,7 +96,7 @@ impl Evidence {
         Evidence { folder: folder.to_owned(), out: create(folder, file), size, written: 0 }
     }
 
-    /// Goes on in a new file.
+    /// Continues in a new file.
     fn file(&mut self, file: &str) {
         let next = create(&self.folder, file);
         std::mem::replace(&mut self.out, next).flush().expect("the folder takes what is written");
@@ -107,7 +107,7 @@ impl Evidence {
         self.written < self.size
     }
 
-    /// Writes the first, the second and so on, until the size is reached.
+    /// Calls `write` with 0, 1 and so on until the size is reached.
     fn each(&mut self, mut write: impl FnMut(&mut Evidence, u64)) {
         let mut n = 0;
         while self.more() {
@@ -116,7 +116,7 @@ impl Evidence {
         }
     }
 
-    /// As [`Evidence::each`], with commas between them.
+    /// As [`Evidence::each`], with commas in between.
     fn list(&mut self, mut write: impl FnMut(&mut Evidence, u64)) {
         self.each(|evidence, n| {
             if n > 0 {
@@ -126,7 +126,7 @@ impl Evidence {
         });
     }
 
-    /// What `write!` calls.
+    /// The function behind `write!`.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) {
         let text = text.to_string();
         self.out.write_all(text.as_bytes()).expect("the folder takes what is written");
@@ -140,7 +140,7 @@ fn create(folder: &Path, file: &str) -> BufWriter<File> {
     BufWriter::new(File::create(path).expect("files can be made"))
 }
 
-/// A time so many milliseconds after nine o'clock, as RFC 3339.
+/// A time `milliseconds` after nine o'clock, in RFC 3339.
 fn at(milliseconds: u64, micros: u64) -> String {
     let seconds = 9 * 3600 + milliseconds / 1000;
     let (day, hour, minute) = (2 + seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);

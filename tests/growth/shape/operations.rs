@@ -1,4 +1,4 @@
-//! Logs of operations on objects without revisions: JSON, EDN, and the text log of Jepsen.
+//! Operation logs without revisions: JSON, EDN, and Jepsen's text log.
 
 use super::{Draw, Evidence, Shape};
 
@@ -171,7 +171,7 @@ const fn json(name: &'static str, line: fn(u64) -> String) -> Shape {
     Shape { name, draw: Draw::Lines("a.json", line) }
 }
 
-/// As [`json`], with a first line that names the model.
+/// As [`json`], with a header that names the model.
 const fn model(name: &'static str, model: &'static str, line: fn(u64) -> String) -> Shape {
     Shape { name, draw: Draw::Model(model, line) }
 }
@@ -184,7 +184,7 @@ const fn whole(name: &'static str, file: &'static str, draw: fn(&mut Evidence)) 
     Shape { name, draw: Draw::Whole(file, draw) }
 }
 
-/// A whole operation; what is empty is left out.
+/// A whole operation; empty members are omitted.
 fn call(n: u64, process: u64, op: &str, key: &str, value: &str, result: &str) -> String {
     format!(
         "{},\"return\":{}}}",
@@ -193,7 +193,7 @@ fn call(n: u64, process: u64, op: &str, key: &str, value: &str, result: &str) ->
     )
 }
 
-/// One whose answer nobody saw.
+/// An operation without an answer.
 fn open(n: u64, process: u64, op: &str, key: &str, value: &str) -> String {
     format!("{},\"outcome\":\"unknown\"}}", begun(n, process, op, &[("key", key), ("value", value)]))
 }
@@ -204,7 +204,7 @@ fn begun(n: u64, process: u64, op: &str, members: &[(&str, &str)]) -> String {
     format!(r#"{{"process":{process},"op":"{op}"{members},"invoke":{}"#, 10 * n + 1)
 }
 
-/// An operation of Jepsen: two lines.
+/// An operation in Jepsen's EDN: two lines.
 fn pair(n: u64, process: u64, function: &str, asked: &str, answered: &str) -> String {
     let line = |kind: &str, value: &str, time: u64| {
         format!("{{:process {process}, :type {kind}, :f {function}, :time {time}, :value {value}}}")

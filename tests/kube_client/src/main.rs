@@ -1,4 +1,4 @@
-//! A client of kube-rs, recorded, and an API server that answers as it is told.
+//! A recorded client of kube-rs, and an API server with fixed answers.
 //!
 //! Arguments: the file of the capture, and whether the last list is `stale` or `fresh`.
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = TcpListener::bind("127.0.0.1:0")?;
     let address = server.local_addr()?;
     std::thread::spawn(move || {
-        // A connection at a time is enough for one client.
+        // One connection at a time suffices for one client.
         server.incoming().flatten().for_each(|connection| drop(std::thread::spawn(|| serve(connection))));
     });
     let subject = Subject { client: "system:node:n1".to_owned(), ..Subject::default() };
@@ -57,7 +57,7 @@ fn pod(version: u32) -> Value {
     })
 }
 
-/// The state that a request gets: the pod is deleted at revision 115, which a server that lags behind does not know.
+/// The state for a request. The pod is deleted at revision 115, which a stale server does not have.
 fn answer(target: &str, lists: u32) -> String {
     let list = |version: u32, items: &[Value]| {
         let metadata = json!({"resourceVersion": version.to_string()});
@@ -73,7 +73,7 @@ fn answer(target: &str, lists: u32) -> String {
     }
 }
 
-/// Answers in chunks that end wherever they end.
+/// Answers in chunks of arbitrary boundaries.
 fn serve(mut connection: TcpStream) -> Option<()> {
     let mut requests = BufReader::new(connection.try_clone().ok()?);
     for lists in 0.. {
