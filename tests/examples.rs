@@ -58,7 +58,7 @@ fn check_folder() {
         "\nViolation of monotonic-reads: node-1 saw pods where spec.nodeName=node-1 at revision 105 after ",
         "  LIST pods where spec.nodeName=node-1 resourceVersion=0 answered the state of revision 105\n    at ",
         &place,
-        "\n  because A process never observes below what it observed before",
+        "\n  because No observation of a process lies below one that it made before",
         "\nHazard of unsafe-first-read: ",
         "\nnot checked: no etcd witness",
     ];
@@ -71,7 +71,7 @@ fn own_spec() {
     assert_eq!(own_spec::checked(own_spec::take_at_once), Ok(()));
     let all_have_read = std::sync::Barrier::new(4);
     let report = own_spec::checked(|stock| own_spec::take_in_two_steps(stock, &all_have_read)).unwrap_err();
-    assert_shows(&report, &["VIOLATED", "no order explains 4 of 5 calls", "without any one of them there is one"]);
+    assert_shows(&report, &["VIOLATED", "no order explains 4 of 5 calls", "if any one of them is left out, there is such an order"]);
     assert_eq!(report.matches("`Take` answered `Taken`").count(), 4, "{report}");
 }
 
@@ -92,7 +92,7 @@ fn record_etcd() {
     assert_eq!(record_etcd::recorded((3, b"2")).unwrap(), ["verdict: holds"]);
     let expected = [
         "verdict: violated",
-        "stale-consistent-read: An answer of revision 2 to a request that was sent after revision 3 had been seen.",
+        "stale-consistent-read: A request that was sent after revision 3 had been seen was answered at revision 2.",
         "  put k=2; answered at revision 3 [client-ann/operations.json:4]",
         "  read k; answered at revision 2 [client-bob/operations.json:2]",
     ];

@@ -162,7 +162,7 @@ fn of_a_revision_that_nobody_made_the_candidates_are_told_with_what_excludes_the
         let (problems, judgement) = judge(files).expect("a report");
         assert_eq!(problems, 0, "{}", shown(&judgement));
         let certificate = &judgement.findings.first().expect("a suspect").certificate;
-        let candidates = certificate.facts.iter().filter(|fact| fact.says.contains("what it does there does not fit"));
+        let candidates = certificate.facts.iter().filter(|fact| fact.says.contains("its effect does not fit there"));
         assert_eq!((candidates.count(), certificate.facts.len()), (16, 1 + 16), "{}", shown(&judgement));
         assert!(
             certificate.reason.ends_with("; 4 more of unknown outcome are not shown here"),
