@@ -8,7 +8,7 @@ use crate::history::calls::{Call, Calls};
 use crate::history::etcd::{self, Recording, Request, Span, Step, Txn};
 use crate::history::operation::*;
 use crate::history::store::History;
-use crate::history::{Attributes, Incarnation, Key, Scope, Symbol, Verb};
+use crate::history::{Attributes, Incarnation, Key, KeyId, Scope, Symbol, Verb};
 use crate::ingest::{Position, Problem};
 
 /// The number of rows of a table.
@@ -115,13 +115,16 @@ impl Bounds {
         all(&h.server_versions, "server's version", |(server, _)| self.servers.has(server.index()))?;
         self.operations(h)?;
         all(&h.items, "item", |i| {
-            self.keys.has(i.key.index()) && self.names.may(i.uid.index()) && self.attributes.may(i.attributes.index())
+            i.key.is_some()
+                && self.object(h, i.key)
+                && self.names.may(i.uid.index())
+                && self.attributes.may(i.attributes.index())
         })?;
         self.streams(h)?;
-        all(&h.deliveries, "delivery", |d| self.delivery(d))?;
+        all(&h.deliveries, "delivery", |d| self.delivery(h, d))?;
         all(&h.witness, "event of a witness", |w| {
             self.place(w.position)
-                && self.keys.may(w.key.index())
+                && self.object(h, w.key)
                 && self.names.may(w.uid.index())
                 && self.attributes.may(w.attributes.index())
         })?;
@@ -134,7 +137,7 @@ impl Bounds {
             self.operations.has(id.index()) && self.place(*place)
         })?;
         must(h.server_records.is_sorted(), "servers' records of requests out of order")?;
-        all(&h.cache_reads, "read from a cache", |r| self.cache_read(r))?;
+        all(&h.cache_reads, "read from a cache", |r| self.cache_read(h, r))?;
         all(&h.brackets, "bracket of a decision", |b| {
             self.place(b.position)
                 && self.clocks.may(b.clock.index())
@@ -147,6 +150,12 @@ impl Bounds {
 
     fn place(&self, position: Position) -> bool {
         self.files.has(position.file.0 as usize)
+    }
+
+    /// Whether a row of evidence names no object, or one whose resource is known: versions are listed by resource.
+    fn object(&self, history: &History, key: KeyId) -> bool {
+        let known = |key: &Key| self.resources.has(key.resource.index());
+        !key.is_some() || history.keys.get(key.index()).is_some_and(known)
     }
 
     fn key(&self, key: &Key) -> bool {
@@ -186,7 +195,7 @@ impl Bounds {
                 && self.incarnations.may(o.incarnation.index())
                 && self.scopes.has(o.scope.index())
                 && of_resource()
-                && self.keys.may(o.key.index())
+                && self.object(history, o.key)
                 && names.iter().all(|name| self.names.may(name.index()))
                 && self.attributes.may(o.attributes.index())
                 && self.items.spans(o.items_start, o.items_len);
@@ -215,20 +224,20 @@ impl Bounds {
         must(delivered as usize == self.deliveries.0, "deliveries without a stream")
     }
 
-    fn delivery(&self, d: &Delivery) -> bool {
+    fn delivery(&self, history: &History, d: &Delivery) -> bool {
         self.place(d.position)
-            && self.keys.may(d.key.index())
+            && self.object(history, d.key)
             && self.names.may(d.uid.index())
             && self.attributes.may(d.attributes.index())
     }
 
-    fn cache_read(&self, read: &CacheRead) -> bool {
+    fn cache_read(&self, history: &History, read: &CacheRead) -> bool {
         self.place(read.position)
             && self.clocks.may(read.clock.index())
             && self.incarnations.may(read.incarnation.index())
             && self.names.may(read.decision.index())
             && self.names.may(read.uid.index())
-            && self.keys.may(read.key.index())
+            && self.object(history, read.key)
     }
 
     fn calls(&self, calls: &Calls) -> Result<(), Refusal> {
