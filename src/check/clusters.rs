@@ -241,10 +241,10 @@ mod tests {
         let judgement = judged(&anew(again));
         assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
         let Verdict::Unknown(reason) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
-        assert!(reason.contains("made anew"), "{reason}");
+        assert!(reason.contains("a cluster was replaced"), "{reason}");
         // Revisions that continue belong to one cluster, and a restored cluster keeps its uids.
         let on = again.replace("@4", "@44").replace("@9", "@49").replace("@11", "@51");
-        let others = ["made anew", "two clusters"];
+        let others = ["was replaced", "two clusters"];
         let of_two = |judgement: &Judgement| match &judgement.verdict {
             Verdict::Unknown(reason) => others.iter().any(|word| reason.contains(word)),
             _ => false,

@@ -53,7 +53,7 @@ fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) ->
         smallest_revision: head.map_or(Revision::NONE, |head| head.revision),
         because: match told {
             true => format!("{answer}; a window between that check and the write remains"),
-            false => format!("{answer}, as before; the change came later, at {change}"),
+            false => format!("{answer}; the change came later, at {change}"),
         },
     }
 }

@@ -22,10 +22,10 @@ pub enum ProofCheck {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFlaw {
     /// No such model.
-    #[error("no model is called `{0}`")]
+    #[error("there is no model `{0}`")]
     NoSuchModel(String),
     /// A number in the order cannot be parsed.
-    #[error("`{0}` is no number of an operation")]
+    #[error("`{0}` is not the number of an operation")]
     NoNumber(String),
     /// The log has gaps, so no order proves that all of it is linearizable.
     #[error("parts of the log are missing or do not fit the model, so no order explains all of it")]

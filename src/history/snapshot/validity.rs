@@ -2,6 +2,8 @@
 //! the order that the builders leave. Later stages rely on this without checks of their own, so every new table needs its check
 //! here.
 
+use std::ops::Range;
+
 use crate::container::Refusal;
 use crate::history::Nature;
 use crate::history::calls::{Call, Calls};
@@ -115,10 +117,7 @@ impl Bounds {
         all(&h.server_versions, "server's version", |(server, _)| self.servers.has(server.index()))?;
         self.operations(h)?;
         all(&h.items, "item", |i| {
-            i.key.is_some()
-                && self.object(h, i.key)
-                && self.names.may(i.uid.index())
-                && self.attributes.may(i.attributes.index())
+            self.keys.has(i.key.index()) && self.names.may(i.uid.index()) && self.attributes.may(i.attributes.index())
         })?;
         self.streams(h)?;
         all(&h.deliveries, "delivery", |d| self.delivery(h, d))?;
@@ -179,6 +178,13 @@ impl Bounds {
     }
 
     fn operations(&self, history: &History) -> Result<(), Refusal> {
+        // Items of an answer whose request is missing keep a key without a resource. No operation may list them.
+        let unresolved = |item: &Item| !self.object(history, item.key);
+        let unresolved: Vec<u32> = (0..).zip(&history.items).filter(|(_, i)| unresolved(i)).map(|(at, _)| at).collect();
+        let resolved = |items: Range<usize>| {
+            let next = unresolved.partition_point(|at| (*at as usize) < items.start);
+            unresolved.get(next).is_none_or(|at| *at as usize >= items.end)
+        };
         let mut before = None;
         for (at, o) in history.operations.iter().enumerate() {
             let audit_id = match o.audit_id {
@@ -198,7 +204,8 @@ impl Bounds {
                 && self.object(history, o.key)
                 && names.iter().all(|name| self.names.may(name.index()))
                 && self.attributes.may(o.attributes.index())
-                && self.items.spans(o.items_start, o.items_len);
+                && self.items.spans(o.items_start, o.items_len)
+                && resolved(o.items());
             must(sound, &format!("operation {at} refers to a row that does not exist"))?;
             must(before <= Some((o.invoke, o.position)), &format!("operation {at} is out of order"))?;
             before = Some((o.invoke, o.position));

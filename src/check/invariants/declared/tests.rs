@@ -96,7 +96,7 @@ fn an_object_must_be_as_the_expression_says() {
         finding.summary
     );
     assert!(
-        finding.certificate.reason.contains("rules.toml:5) says: self.spec.n <= self.spec.most"),
+        finding.certificate.reason.contains("rules.toml:5) requires: self.spec.n <= self.spec.most"),
         "{}",
         finding.certificate.reason
     );
