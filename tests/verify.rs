@@ -85,7 +85,7 @@ fn an_order_that_was_tampered_with_is_found_out() {
         (|order| order.into_iter().rev().collect(), "cannot have the recorded answer"),
         (|order| [&order[..], &order[..1]].concat(), "twice"),
         (|_| vec!["4000000"], "there is no call"),
-        (|_| vec!["-1"], "no number"),
+        (|_| vec!["-1"], "is not the number"),
     ] {
         let (code, text) = order(change);
         assert!(code == Some(1) && text.contains(said), "{code:?} {text}");
@@ -223,7 +223,7 @@ fn an_order_of_a_report_of_etcd_that_was_tampered_with_is_found_out() {
         (|order| [&order[..], &order[..1]].concat(), "is in the order twice"),
         (|order| [&order[..], &["expired:7"][..]].concat(), "without a removed key"),
         (|_| vec!["4000000"], "there is no operation"),
-        (|_| vec!["expired:"], "no number"),
+        (|_| vec!["expired:"], "is not the number"),
     ] {
         let (code, text) = order(change);
         assert!(code == Some(1) && text.contains(said), "{code:?} {text}");

@@ -3,7 +3,7 @@
 use super::ids::{DomainId, ResourceId, Symbol};
 use serde::{Deserialize, Serialize};
 
-/// A resource: API group (empty for the core group) and plural name. Cohabiting groups share one, see [`canonical_group`].
+/// A resource: API group (empty for the core group) and plural name. Cohabiting groups share one, see `canonical_group`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {
     /// API group.

@@ -20,7 +20,7 @@ pub enum WireError {
     /// A field whose wire type does not fit its number.
     #[error("a field of another wire type than its message has")]
     OtherKind,
-    /// A key longer than [`LONGEST_NAME`].
+    /// A key longer than `LONGEST_NAME`.
     #[error("a key of more than {LONGEST_NAME} bytes")]
     LongName,
     /// Messages nested more deeply than etcd nests them.

@@ -3,7 +3,7 @@
 //!
 //! Answers carry revisions, so the order of everything answered is a sort, and checking it is a sweep. Requests of unknown
 //! outcome are assigned to unacknowledged revisions by bipartite matching. If that leaves questions open and nothing is
-//! contradicted, a backtracking search tries to complete the order (see [`reconstruction`]).
+//! contradicted, a backtracking search tries to complete the order (see the module `reconstruction`).
 
 mod agreement;
 pub(crate) mod answers;
