@@ -9,6 +9,7 @@ use crate::check::watches::stream_view::Course;
 use crate::check::{Evidence, Fact};
 use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 
 /// Evidence that a key was, or was not, in a scope.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,7 @@ type Heard = (Revision, usize, OperationId, Symbol, bool);
 pub struct Membership<'h> {
     evidence: Evidence<'h>,
     origins: FxHashMap<OperationId, Origin>,
-    /// Events of scopes with several streams, by revision.
+    /// Events of scopes with several streams, by revision: those that a later stream of the scope may begin after.
     heard: FxHashMap<(ScopeId, KeyId), Vec<Heard>>,
     /// Keys with an event at an unknown place in the revision order.
     open: FxHashSet<(ScopeId, KeyId)>,
@@ -127,7 +128,10 @@ impl<'h> Membership<'h> {
             membership.follow(lists.get(&scope).map_or(&[][..], |lists| lists), &courses);
         }
         for heard in membership.heard.values_mut() {
-            heard.sort_by_key(|heard| (heard.0, heard.1));
+            // Streams side by side bring one event many times. The last one stands for all of them.
+            heard.sort_unstable_by_key(|heard| (Reverse(heard.0), Reverse(heard.1)));
+            heard.dedup_by_key(|heard| heard.0);
+            heard.reverse();
         }
         membership
     }
@@ -135,6 +139,7 @@ impl<'h> Membership<'h> {
     fn follow(&mut self, lists: &[(Revision, OperationId)], courses: &[(Revision, Course<'h>)]) {
         let mut origin = Origin { from: Revision::NONE, base: None };
         let mut through: Option<Revision> = None;
+        let last_begin = courses.last().map_or(Revision::NONE, |(begin, _)| *begin);
         for (begin, course) in courses {
             let known = through.filter(|through| begin <= through);
             if known.is_none() {
@@ -150,13 +155,14 @@ impl<'h> Membership<'h> {
             } else {
                 self.origins.insert(course.watch, origin);
             }
-            let reached = self.hear(course, courses.len() > 1, *begin);
+            let reached = self.hear(course, *begin, last_begin, courses.len() > 1);
             through = Some(known.map_or(reached, |known| known.max(reached)));
         }
     }
 
-    /// Records the events of a stream. Returns the highest revision that it reached before an error.
-    fn hear(&mut self, course: &Course<'h>, keep: bool, begin: Revision) -> Revision {
+    /// Records the events of a stream through the start of the last stream of the scope, if the scope has several streams.
+    /// Returns the highest revision that the stream reached before an error.
+    fn hear(&mut self, course: &Course<'h>, begin: Revision, last_begin: Revision, keep: bool) -> Revision {
         let (evidence, scope) = (self.evidence, course.operation.scope);
         let mut reached = begin;
         for index in course.initial.start..course.live.end {
@@ -171,8 +177,10 @@ impl<'h> Membership<'h> {
                     self.open.insert((scope, d.key));
                 } else {
                     let at = if live { d.revision } else { begin };
-                    let heard = (at, index, course.watch, d.uid, d.kind != DeliveryKind::Deleted);
-                    self.heard.entry((scope, d.key)).or_default().push(heard);
+                    if at <= last_begin {
+                        let heard = (at, index, course.watch, d.uid, d.kind != DeliveryKind::Deleted);
+                        self.heard.entry((scope, d.key)).or_default().push(heard);
+                    }
                 }
             }
             if live && !misdated {

@@ -180,34 +180,37 @@ fn contradicted(
     ruling.found(course.settle(draft));
 }
 
-/// One event: key, revision, scope (if it selects), delivery, watch.
-type Event = (KeyId, Revision, Option<ScopeId>, u32, OperationId);
+/// An event: its delivery and its watch.
+type Event = (usize, OperationId);
 
-/// Events after the initial parts of all streams. All streams of one scope must give one type to one change.
+/// The first event of each change after the initial parts of all streams, and the first event of another type. The scope is
+/// part of the change if it selects. All streams of one scope must give one type to one change.
 #[derive(Default)]
-struct Disagreements(Vec<Event>);
+struct Disagreements(FxHashMap<(KeyId, Revision, Option<ScopeId>), (Event, Option<Event>)>);
 
 impl Disagreements {
     fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, index: usize) {
-        let d = &evidence.history.deliveries[index];
-        let scope = course.operation.scope;
-        if d.kind != DeliveryKind::Deleted && d.uid.is_some() && !course.is_saved() {
-            let selects = evidence.history.is_selective(scope).then_some(scope);
-            self.0.push((d.key, d.revision, selects, index as u32, course.watch));
+        let (history, scope) = (evidence.history, course.operation.scope);
+        let d = &history.deliveries[index];
+        if d.kind == DeliveryKind::Deleted || !d.uid.is_some() || course.is_saved() {
+            return;
+        }
+        let selects = history.is_selective(scope).then_some(scope);
+        let event = (index, course.watch);
+        let (first, other) = self.0.entry((d.key, d.revision, selects)).or_insert((event, None));
+        let known = &history.deliveries[first.0];
+        if other.is_none() && d.kind != known.kind && d.uid == known.uid {
+            *other = Some(event);
         }
     }
 
-    fn judge(mut self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    fn judge(self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let deliveries = &evidence.history.deliveries;
-        self.0.sort_unstable();
-        for same in self.0.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2)) {
-            let first = &deliveries[same[0].3 as usize];
-            let other = |event: &&Event| {
-                let d = &deliveries[event.3 as usize];
-                d.kind != first.kind && d.uid == first.uid
-            };
-            let Some(other) = same.iter().find(other) else { continue };
-            let [one, other] = [&same[0], other].map(|event| (event.3 as usize, event.4));
+        let mut all: Vec<_> =
+            self.0.into_iter().filter_map(|(change, (one, other))| Some((change, one, other?))).collect();
+        all.sort_unstable();
+        for (_, one, other) in all {
+            let first = &deliveries[one.0];
             let o = evidence.history.operation(other.1);
             let [said, otherwise] = [one, other].map(|(index, _)| evidence.delivery_words(index));
             let facts = [one, other].map(|(index, watch)| {

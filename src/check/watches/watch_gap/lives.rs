@@ -29,16 +29,15 @@ pub(super) fn audit<'h>(
         // An event that is out of order, or without a date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
         let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
-        let before = held.insert(d.key, None);
-        if ordered && shows && d.uid.is_some() && d.revision.is_some() {
-            // A state that shows a name twice before its marker belongs to `bad-initial-state`.
-            let counts = live || course.marker.is_none();
+        let placed = ordered && shows && d.uid.is_some() && d.revision.is_some();
+        let holds = placed && d.kind != DeliveryKind::Deleted;
+        let now = holds.then_some((By::Event(index, course.watch), d.uid, d.revision));
+        let before = held.insert(d.key, now);
+        // A state that shows a name twice before its marker belongs to `bad-initial-state`.
+        if placed && (live || course.marker.is_none()) {
             let before = before.unwrap_or_else(|| if live { at_start(membership, course, d.key) } else { None });
-            if let Some(before) = before.filter(|before| counts && before.1 != d.uid && before.2 < d.revision) {
+            if let Some(before) = before.filter(|before| before.1 != d.uid && before.2 < d.revision) {
                 deletion(evidence, course, before, index, ruling);
-            }
-            if d.kind != DeliveryKind::Deleted {
-                held.insert(d.key, Some((By::Event(index, course.watch), d.uid, d.revision)));
             }
         }
         if live && d.revision.is_some() {

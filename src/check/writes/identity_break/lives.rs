@@ -94,14 +94,13 @@ impl Name<'_> {
 
     /// Compares one version of a life with the versions before it. Returns whether it stated a finding.
     fn continues(&self, life: &Life, before: Option<Life>, version: &Version, ruling: &mut Ruling<'_>) -> bool {
-        let process = self.evidence.shower(version);
         if let Some(end) = &life.end {
-            ruling.checked(process);
+            ruling.checked(self.evidence.shower(version));
             self.after_its_end(end, version, ruling);
             return true;
         }
         if let Some(earlier) = life.last.filter(|_| is_made_by(self.evidence, version)) {
-            ruling.checked(process);
+            ruling.checked(self.evidence.shower(version));
             second_birth(self.evidence, &earlier, version, ruling);
             return true;
         }
@@ -109,7 +108,7 @@ impl Name<'_> {
         if life.last.is_some() {
             return false;
         }
-        ruling.checked(process);
+        ruling.checked(self.evidence.shower(version));
         let full = self.taken_between(&before, &last, version);
         // A change on the base of a version with another uid is reported as that.
         let stands = version.change == Change::Updated && adjacent(self.evidence, &last, version);
