@@ -31,24 +31,39 @@ pub struct Regression {
 /// The largest distance between revisions of two writes that still join into one regression; revisions in between may be unseen.
 const NEAR: i64 = 16;
 
+/// Limit on the regressions that are examined for one revision, so that many revisions and many regressions stay linear.
+const NEAREST: usize = 256;
+
 /// All regressions, by their first trace.
 #[derive(Debug, Default)]
 pub struct Regressions {
     /// In order of the first trace of each.
     pub all: Vec<Regression>,
+    /// The regressions that moved writes, by the revision after which they begin.
+    wrote: Vec<u32>,
     /// For each answer that went back, its regression.
     pub of_backward: Vec<u32>,
     /// For each contradiction of the timeline, its regression, if any.
     pub of_contradiction: Vec<Option<u32>>,
 }
 
+impl Regression {
+    /// Whether the regression reaches a revision above its beginning.
+    pub fn reaches(&self, revision: i64) -> bool {
+        self.parted || revision <= self.through
+    }
+}
+
 impl Regressions {
+    /// The regressions that moved writes and begin below a revision, the nearest first: at most [`NEAREST`] of them.
+    pub fn below(&self, revision: i64) -> impl Iterator<Item = (u32, &Regression)> {
+        let begun = self.wrote.partition_point(|at| self.all[*at as usize].after < revision);
+        self.wrote[..begun].iter().rev().take(NEAREST).map(|at| (*at, &self.all[*at as usize]))
+    }
+
     /// The first regression that moved the write of a revision.
     pub fn moved(&self, revision: i64) -> Option<u32> {
-        let moved = |regression: &Regression| {
-            regression.wrote && regression.after < revision && (regression.parted || revision <= regression.through)
-        };
-        self.all.iter().position(moved).map(|at| at as u32)
+        self.below(revision).filter(|(_, regression)| regression.reaches(revision)).map(|(at, _)| at).min()
     }
 }
 
@@ -93,12 +108,14 @@ impl Regressions {
         let (all, of_trace) = joining.finish();
         let (of_backward, mut rest) = (of_trace[..backward.len()].to_vec(), of_trace[backward.len()..].iter());
         let of_contradiction = of_contradictions.iter().map(|trace| trace.and_then(|_| rest.next().copied())).collect();
-        let mut found = Regressions { all, of_backward, of_contradiction };
+        let mut found = Regressions { all, wrote: Vec::new(), of_backward, of_contradiction };
         for regression in found.all.iter_mut().filter(|regression| regression.wrote && regression.answered) {
             // A watch may have shown revisions that no answer has.
             let seen = proofs.before(regression.until).map_or(0, |(seen, _)| seen);
             regression.through = regression.through.max(seen);
         }
+        found.wrote = (0..found.all.len() as u32).filter(|at| found.all[*at as usize].wrote).collect();
+        found.wrote.sort_by_key(|at| (found.all[*at as usize].after, *at));
         found
     }
 }

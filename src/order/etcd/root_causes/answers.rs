@@ -10,10 +10,7 @@ use crate::order::etcd::regression::{Regression, Regressions};
 use crate::order::etcd::store::{covers, taken};
 use crate::order::etcd::streams::WatchViolation;
 use crate::order::etcd::timeline::{Contradiction, Timeline, Witness};
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Limit on the regressions that are examined for one contradiction.
-const NEAREST: usize = 256;
+use rustc_hash::FxHashMap;
 
 impl Joining<'_> {
     pub(super) fn contradictions(&mut self, regressions: &Regressions) -> Vec<u32> {
@@ -91,7 +88,7 @@ impl Joining<'_> {
                 let known = &self.timeline.versions[version as usize];
                 self.join_lost(known.change.key, known.revision, at);
             }
-            Mismatch::WrongCount { operation, at: number, .. } => {
+            Mismatch::WrongCount { operation, at: number, .. } if self.may_look(self.lost.len()) => {
                 let ranges = ranges(self.recording, &self.recording.operations[operation as usize]);
                 let inside = |key: &Symbol| ranges.iter().any(|keys| covers(self.recording, *keys, *key));
                 let stands = |key: Symbol, revision: i64| {
@@ -121,24 +118,11 @@ impl Joining<'_> {
     /// Joins contradictions about the revisions of a regression that moved writes. The timeline continues with the later
     /// evidence, so earlier evidence contradicts it too.
     pub(super) fn absorb(&mut self, regressions: &Regressions) {
-        let mut wrote: Vec<(Regression, u32)> = regressions
-            .all
-            .iter()
-            .copied()
-            .zip(0..)
-            .filter(|(regression, _)| regression.wrote)
-            .map(|(whole, at)| {
-                (Regression { through: if whole.parted { i64::MAX } else { whole.through }, ..whole }, at)
-            })
-            .collect();
-        wrote.sort_by_key(|(regression, at)| (regression.after, *at));
-        let moved: FxHashSet<u32> = wrote.iter().map(|(_, at)| *at).collect();
-        for at in (0..self.revisions.len() as u32).filter(|at| !moved.contains(at)) {
+        let moved = |at: &u32| regressions.all.get(*at as usize).is_some_and(|regression| regression.wrote);
+        for at in (0..self.revisions.len() as u32).filter(|at| !moved(at)) {
             let Some((low, high)) = self.revisions[at as usize] else { continue };
-            let begun = wrote.partition_point(|(regression, _)| regression.after < high);
-            let inside = |(regression, _): &&(Regression, u32)| low <= regression.through;
-            if let Some((_, number)) = wrote[..begun].iter().rev().take(NEAREST).find(inside) {
-                self.join(*number, at);
+            if let Some((number, _)) = regressions.below(high).find(|(_, regression)| regression.reaches(low)) {
+                self.join(number, at);
             }
         }
     }
@@ -188,6 +172,7 @@ impl Joining<'_> {
         let mut joined: Vec<(u32, u32)> = Vec::new();
         for (mismatch, at) in mismatches.iter().zip(of_mismatches) {
             let number = match *mismatch {
+                Mismatch::WrongCount { .. } if !self.may_look(doubts.len()) => None,
                 Mismatch::WrongCount { operation, at: number, .. } => {
                     let ranges = ranges(self.recording, &self.recording.operations[operation as usize]);
                     let inside = |key: &&Symbol| ranges.iter().any(|keys| covers(self.recording, *keys, **key));
@@ -204,14 +189,11 @@ impl Joining<'_> {
             if let WatchViolation::Foreseen { told, operation } = *flaw {
                 let operation = &self.recording.operations[operation as usize];
                 let time = self.time_of(told, deliveries);
-                let moved = |regression: &Regression| {
-                    regression.wrote
-                        && operation.revision > regression.after
-                        && operation.call >= regression.from
-                        && time <= regression.until
+                let moved = |(_, regression): &(u32, &Regression)| {
+                    operation.call >= regression.from && time <= regression.until
                 };
-                let number = regressions.all.iter().position(moved);
-                joined.extend(number.map(|number| (number as u32, *at)));
+                let number = regressions.below(operation.revision).filter(moved).map(|(number, _)| number).min();
+                joined.extend(number.map(|number| (number, *at)));
             }
             if let WatchViolation::Create { event, .. } | WatchViolation::Previous { event, .. } = *flaw {
                 let event = &self.recording.events[event as usize];

@@ -18,6 +18,7 @@ use crate::history::etcd::Recording;
 use crate::ingest::Time;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::Cell;
 
 /// The root cause of each contradiction, in the order of the tables of the analysis. A cause is an arbitrary number.
 #[derive(Debug, Default)]
@@ -78,6 +79,9 @@ enum Common {
     Write(u32),
 }
 
+/// Limit on the comparisons of wrong counts with keys in one report: about a second of time.
+const LOOKS: usize = 1 << 24;
+
 struct Joining<'t> {
     recording: &'t Recording,
     timeline: &'t Timeline,
@@ -88,6 +92,8 @@ struct Joining<'t> {
     seen: Sightings,
     /// Lost versions by key: revision, and a trace.
     lost: FxHashMap<Symbol, Vec<(i64, u32)>>,
+    /// The comparisons of wrong counts with keys so far.
+    looks: Cell<usize>,
 }
 
 impl RootCauses {
@@ -112,6 +118,7 @@ impl RootCauses {
             first: FxHashMap::default(),
             seen: if answers.mismatches.is_empty() { Sightings::default() } else { Sightings::of(recording) },
             lost: FxHashMap::default(),
+            looks: Cell::new(0),
         };
         joining.regressions(&regressions);
         let of_contradictions = joining.contradictions(&regressions);
@@ -168,6 +175,12 @@ impl Joining<'_> {
             Some(&first) => self.join(first, at),
             None => drop(self.first.insert(common, at)),
         }
+    }
+
+    /// Whether a wrong count may be compared with so many keys. If not, it stays a root cause of its own.
+    fn may_look(&self, keys: usize) -> bool {
+        self.looks.set(self.looks.get().saturating_add(keys));
+        self.looks.get() <= LOOKS
     }
 
     /// Adds one trace for each regression, as the first traces.
