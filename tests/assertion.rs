@@ -182,7 +182,7 @@ fn a_recording_survives_the_process_that_is_killed() {
     let path = std::env::temp_dir().join(format!("retrograde-killed-{}.jsonl", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_recording_survives_the_process_that_is_killed", "--nocapture"])
+        .args(["--exact", "assertion::a_recording_survives_the_process_that_is_killed", "--nocapture"])
         .env(CHILD, &path)
         .stdout(std::process::Stdio::piped())
         .spawn()

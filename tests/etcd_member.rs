@@ -1,10 +1,5 @@
 //! The readers of logs and stores against files of a real etcd. Skipped without `etcd` on the PATH.
 
-#[path = "support/program.rs"]
-mod program;
-#[path = "support/etcd.rs"]
-mod support;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use retrograde::history::etcd::{Log, Recording, Request, Step, Target, load};
@@ -16,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// An etcd of one member, requested over its HTTP gateway.
-struct Etcd(support::Etcd);
+struct Etcd(crate::support::etcd::Etcd);
 
 impl Etcd {
     /// `None`: no etcd is installed.
     fn start(name: &str) -> Option<Etcd> {
         // On a busy machine a request may wait for the disk. etcd's limit is five seconds and two election timeouts.
         let patient = ["--snapshot-count=20", "--heartbeat-interval=500", "--election-timeout=5000"];
-        let etcd = Etcd(support::Etcd::start(name, &patient)?);
+        let etcd = Etcd(crate::support::etcd::Etcd::start(name, &patient)?);
         let begin = Instant::now();
         while etcd.try_ask("/v3/kv/range", &json!({"key": text("x")})).is_none() {
             assert!(begin.elapsed() < Duration::from_secs(60), "etcd does not answer");

@@ -1,10 +1,6 @@
 //! `retrograde pack` and `--cache` on the command line.
 #![cfg(feature = "cli")]
 
-#[path = "support/committed.rs"]
-#[allow(dead_code)]
-mod committed;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -201,7 +197,7 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
 #[test]
 fn a_cached_check_of_any_history_says_what_the_check_says() {
     let cache = Folder::new("cache-all-to");
-    let all = committed::evidence();
+    let all = crate::support::committed::evidence();
     for path in &all {
         let path = path.to_str().unwrap();
         let direct = retrograde(&["check", "--json", path], &cache.0);

@@ -1,7 +1,7 @@
 //! Alterations of evidence: cut, mixed, half compressed, edited by hand.
 
-use crate::dice::Dice;
-use crate::folder::{File, Folder};
+use crate::altered_evidence::folder::{File, Folder};
+use crate::support::dice::Dice;
 use std::io::Write;
 
 /// Draws an altered folder from those of the repository.

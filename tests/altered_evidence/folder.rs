@@ -1,6 +1,6 @@
 //! Folders of evidence from the repository, for alteration.
 
-use crate::committed;
+use crate::support::committed;
 use retrograde::history::sketch;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Controllers that assign addresses: a plugin that takes three writes for a pod, a reconciler that frees leftovers,
 //! Services.
 
-use crate::api::fields;
-use crate::world::{Bug, Controller, World};
+use crate::controllers::api::fields;
+use crate::controllers::world::{Bug, Controller, World};
 use std::collections::BTreeMap;
 
 const POOL: &str = "ippools/kube-system/pool";
@@ -57,7 +57,7 @@ impl Controller for Plugin {
                 let address = (1..).find(free).unwrap();
                 self.entries.insert(address, pod.clone());
                 let written = self.written();
-                let change = |object: &mut crate::api::Object| {
+                let change = |object: &mut crate::controllers::api::Object| {
                     object.fields.insert(".spec.allocations".to_owned(), written);
                 };
                 world.api.update("cni", POOL, pool.revision, change, "");
@@ -75,7 +75,7 @@ impl Controller for Plugin {
             _ => {
                 let status = format!(r#""[{{\"ips\":[\"10.0.0.{address}\"]}}]""#);
                 let name = r#".metadata.annotations["k8s.v1.cni.cncf.io/network-status"]"#.to_owned();
-                let change = |object: &mut crate::api::Object| {
+                let change = |object: &mut crate::controllers::api::Object| {
                     object.fields.insert(name, status);
                 };
                 world.api.patch("cni", &format!("pods/default/{pod}"), change, "");
@@ -125,7 +125,7 @@ impl Reconciler {
         let mut kept = entries;
         kept.retain(|address, _| !left.contains(address));
         let written = Plugin { entries: kept.clone(), under_way: None }.written();
-        let change = |object: &mut crate::api::Object| {
+        let change = |object: &mut crate::controllers::api::Object| {
             object.fields.insert(".spec.allocations".to_owned(), written);
         };
         if world.api.update("reconciler", POOL, base, change, &run) {

@@ -1,7 +1,7 @@
 //! Controllers that create, bind, own and delete objects, and leader election.
 
-use crate::api::{Object, fields};
-use crate::world::{Bug, Controller, World};
+use crate::controllers::api::{Object, fields};
+use crate::controllers::world::{Bug, Controller, World};
 
 fn refers(owner: &str, uid: &str) -> String {
     format!(r#"[{{"kind":"ConfigMap","apiVersion":"v1","name":"{owner}","uid":"{uid}"}}]"#)

@@ -1,9 +1,9 @@
 //! Controllers over one API, run in random order. Each can be given one bug.
 
-use crate::addresses::{Plugin, Reconciler, Services};
-use crate::api::{Api, fields};
-use crate::dice::Dice;
-use crate::lives::{Claims, Collector, Kubelet, Leaders, ReplicaSets, Scheduler};
+use crate::controllers::addresses::{Plugin, Reconciler, Services};
+use crate::controllers::api::{Api, fields};
+use crate::controllers::lives::{Claims, Collector, Kubelet, Leaders, ReplicaSets, Scheduler};
+use crate::support::dice::Dice;
 
 /// A bug of a controller, which occurs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,18 @@
 //! Small histories, decided by the checker and by enumeration of all executions. The two must not contradict.
 
-use crate::certificate::Certificate;
 use crate::chance::Chance;
-use crate::oracle;
-use crate::small::Small;
+use crate::etcd::certificate::Certificate;
+use crate::etcd::oracle;
+use crate::etcd::small::Small;
+use crate::support::draws::seeds;
 use rayon::prelude::*;
 use retrograde::check::{Judgement, Verdict};
 use retrograde::history::History;
 use retrograde::history::etcd::Recording;
 use std::collections::BTreeMap;
 
-/// Histories of the test command; `RETROGRADE_ETCD_SMALL` sets another number.
-const HISTORIES: u64 = 200_000;
+/// Histories by default.
+const HISTORIES: u64 = 20_000;
 
 /// Histories of one task.
 const BLOCK: u64 = 500;
@@ -131,8 +132,8 @@ impl Counts {
 
 #[test]
 fn no_verdict_contradicts_trying_every_way_in_which_it_can_have_happened() {
-    let histories = std::env::var("RETROGRADE_ETCD_SMALL").ok().and_then(|n| n.parse().ok()).unwrap_or(HISTORIES);
-    let from = std::env::var("RETROGRADE_ETCD_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    let drawn = seeds(HISTORIES);
+    let (from, histories) = (drawn.start, drawn.end - drawn.start);
     let counts = (0..histories.div_ceil(BLOCK)).into_par_iter().map(|at| Counts::of(from + at * BLOCK));
     let Counts { verdicts, reasons, mut contradictions, granted_elsewhere } =
         counts.reduce(Counts::default, Counts::and);

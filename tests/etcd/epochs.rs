@@ -1,8 +1,8 @@
 //! A server fault is reported once: its consequences are children of it, and other findings are separate.
 
-use super::chance::Chance;
 use super::cluster::{Etcd, Load, Recorded, Response, Server, Turn, serve, watch};
 use super::{REPORTS, Report, shown};
+use crate::chance::Chance;
 use rayon::prelude::*;
 use retrograde::check::{Finding, Judgement};
 use serde_json::{Value, json};

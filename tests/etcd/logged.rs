@@ -2,14 +2,15 @@
 //! into *holds*. It may turn one into unknown, if it shows that a record is missing or contradicts the record.
 
 use crate::chance::Chance;
-use crate::oracle;
-use crate::small::Small;
+use crate::etcd::oracle;
+use crate::etcd::small::Small;
+use crate::support::draws::seeds;
 use rayon::prelude::*;
 use retrograde::check::Verdict;
 use retrograde::history::History;
 
-/// Histories of the test command; `RETROGRADE_ETCD_LOGGED` sets another number.
-const HISTORIES: u64 = 20_000;
+/// Histories by default.
+const HISTORIES: u64 = 2_000;
 
 /// Contradictions in a failure message.
 const SHOWN: usize = 8;
@@ -36,10 +37,9 @@ fn judged(seed: u64) -> ((&'static str, &'static str), Option<(u64, String)>) {
 
 #[test]
 fn beside_a_log_no_possible_history_is_violated_and_no_violation_turns_into_holds() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let histories = number("RETROGRADE_ETCD_LOGGED").unwrap_or(HISTORIES);
-    let from = number("RETROGRADE_ETCD_SEED").unwrap_or(0u64);
-    let all: Vec<_> = (from..from + histories).into_par_iter().map(judged).collect();
+    let drawn = seeds(HISTORIES);
+    let (from, histories) = (drawn.start, drawn.end - drawn.start);
+    let all: Vec<_> = drawn.into_par_iter().map(judged).collect();
     let mut counts = std::collections::BTreeMap::new();
     all.iter().for_each(|(words, _)| *counts.entry(*words).or_insert(0u64) += 1);
     println!("{histories} histories from seed {from}; verdicts without and with the log: {counts:?}");

@@ -2,7 +2,7 @@
 //! and the leases of transactional puts. Slow, and written from etcd's documentation alone: it shares no code with
 //! the checker.
 
-use crate::small::{Answer, Ask, Compare, Event, Found, Key, Look, Name, Operation, Small, Step, Told, Watch};
+use crate::etcd::small::{Answer, Ask, Compare, Event, Found, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use std::collections::BTreeSet;
 
 /// A live key.

@@ -1,7 +1,7 @@
 //! Short reports that are easily misjudged, each with the similar legal one. The order of a history that holds is
 //! verified, and so are the facts of the others.
 
-use crate::{judge, shown};
+use crate::etcd::{judge, shown};
 use serde_json::{Value, json};
 
 /// A report under construction: the operations of each client, and the responses of each watch.

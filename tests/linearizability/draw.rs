@@ -2,8 +2,8 @@
 //! equal times, one wrong answer.
 
 use crate::chance::Chance;
-use crate::subject::Subject;
-use crate::subject::{State, Word};
+use crate::linearizability::subject::Subject;
+use crate::linearizability::subject::{State, Word};
 use retrograde::model::Spec;
 use retrograde::search::{Call, History, Outcome};
 

@@ -1,6 +1,6 @@
 //! Specifications as a user would write them, with few hints or none.
 
-use crate::subject::Subject;
+use crate::linearizability::subject::Subject;
 use retrograde::model::Spec;
 
 /// All subjects.

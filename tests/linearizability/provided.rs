@@ -1,6 +1,6 @@
 //! The provided models as subjects.
 
-use crate::subject::{Subject, Word};
+use crate::linearizability::subject::{Subject, Word};
 use retrograde::model::{
     CasRegister, Counter, Datum, Keyed, Kv, ListAppend, MultiRegister, Mutex, On, Pool, Queue, Register, Set, Spec,
     UnorderedQueue, cas_register, counter, kv, list_append, multi_register, mutex, pool, queue, register, set,

@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "retrograde-page-"));
 let browser;
 
 before(async () => {
-  execFileSync("cargo", ["test", "--locked", "--quiet", "--no-run", "--test", "command"], { cwd: root, stdio: "inherit" });
+  execFileSync("cargo", ["test", "--locked", "--quiet", "--no-run", "--test", "integration"], { cwd: root, stdio: "inherit" });
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 });
 after(() => browser?.close());

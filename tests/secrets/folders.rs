@@ -1,6 +1,6 @@
 //! Folders of every format, with secrets in every place that holds no name.
 
-use crate::{LABEL, NUMBER, SECRET, member};
+use crate::secrets::{LABEL, NUMBER, SECRET, member};
 use base64::Engine as _;
 use std::io::Write as _;
 

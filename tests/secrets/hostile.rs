@@ -1,6 +1,6 @@
 //! Hostile names: no output may interpret them.
 
-use crate::{Folder, REPORTS};
+use crate::secrets::{Folder, REPORTS};
 use std::fs;
 use std::process::Command;
 

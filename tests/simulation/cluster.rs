@@ -1,10 +1,10 @@
 //! A simulated cluster: one etcd, API servers with stale caches, clients that write, list, get and watch, and their
 //! recorders. A seed determines everything. Faults are injected one at a time, and the simulation knows them.
 
-use crate::controllers::{Controller, Setting};
-use crate::dice::Dice;
-use crate::fault::Fault;
-use crate::recorder::body;
+use crate::simulation::controllers::{Controller, Setting};
+use crate::simulation::fault::Fault;
+use crate::simulation::recorder::body;
+use crate::support::dice::Dice;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //! decides again after a conflict, one may resend its old content, one may omit the version, one patches only its own
 //! field.
 
-use crate::cluster::Cluster;
-use crate::fault::Fault;
+use crate::simulation::cluster::Cluster;
+use crate::simulation::fault::Fault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Lists and gets, and their wrong answers.
 
-use crate::cluster::Cluster;
-use crate::fault::Fault;
-use crate::recorder::body;
+use crate::simulation::cluster::Cluster;
+use crate::simulation::fault::Fault;
+use crate::simulation::recorder::body;
 use serde_json::{Value, json};
 
 impl Cluster {

@@ -1,6 +1,6 @@
 //! Writes each exchange into the servers' audit logs and the clients' captures.
 
-use crate::cluster::{Cluster, Object, phase_name};
+use crate::simulation::cluster::{Cluster, Object, phase_name};
 use serde_json::{Value, json};
 
 impl Cluster {

@@ -1,8 +1,8 @@
 //! Watches: starts, deliveries, bookmarks, ends, and restarts of their processes.
 
-use crate::cluster::{Change, Cluster, Stream, phase_name};
-use crate::fault::Fault;
-use crate::recorder::{body, time};
+use crate::simulation::cluster::{Change, Cluster, Stream, phase_name};
+use crate::simulation::fault::Fault;
+use crate::simulation::recorder::{body, time};
 use serde_json::{Value, json};
 
 impl Cluster {

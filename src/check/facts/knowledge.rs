@@ -268,9 +268,14 @@ impl ClientKnowledge {
         moment: (Time, ClockId),
         counts: impl Fn(&LastRead) -> bool,
     ) -> bool {
-        let relation = |g: &LastRead| evidence.order.clocks.relation(g.moment, moment);
-        let is_open = |g: &&LastRead| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
-        self.of(incarnation, key).iter().any(|g| is_open(&g))
+        let clocks = &evidence.order.clocks;
+        let relation = |g: &LastRead| clocks.relation(g.moment, moment);
+        let is_open = |g: &LastRead| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
+        of_each_clock(self.of(incarnation, key)).any(|of_clock| {
+            let from = of_clock.partition_point(|g| clocks.before(g.moment, moment));
+            let possible = |g: &&LastRead| relation(g) != Relation::NotBefore;
+            of_clock[from..].iter().take_while(possible).any(is_open)
+        })
     }
 
     /// Whether an unrecorded read may have shown the process more of a name between two moments.

@@ -28,7 +28,7 @@ use self::first_reads::FirstReads;
 use self::selectable::Selectable;
 use self::stale_writes::Unconditioned;
 use super::options::Options;
-use crate::history::{History, ResourceId};
+use crate::history::{History, OperationId, ResourceId, Revision};
 use crate::order::Order;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -55,5 +55,6 @@ pub struct Facts {
     catalog: OnceLock<Catalog>,
     first_reads: OnceLock<FirstReads>,
     selectable: Mutex<FxHashMap<ResourceId, Arc<Selectable>>>,
+    removal_bounds: OnceLock<FxHashMap<OperationId, Revision>>,
     unconditioned: OnceLock<Unconditioned>,
 }

@@ -9,7 +9,7 @@ use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
 use crate::check::facts::three_way_diff::{Changed, WriteHistory, is_by_others, written};
 use crate::check::{Evidence, Kind};
 use crate::history::{Document, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
-use crate::order::{Change, Version, Versions, remembers};
+use crate::order::{Version, Versions, remembers};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -64,6 +64,28 @@ impl<'h> Evidence<'h> {
     /// process.
     pub(in crate::check) fn unconditioned(&self) -> &'h Unconditioned {
         self.facts.unconditioned.get_or_init(|| Unconditioned::of(self))
+    }
+}
+
+impl<'h> Evidence<'h> {
+    /// For each request that removed its object: the revision through which every version existed before.
+    fn removal_bounds(&self) -> &'h FxHashMap<OperationId, Revision> {
+        self.facts.removal_bounds.get_or_init(|| {
+            let (history, timeline) = (self.history, &self.order.timeline);
+            let mut bounds = FxHashMap::default();
+            // A deletion of uncertain date still comes after every version below it.
+            for deletion in timeline.deletions().filter(|v| v.writer.is_some()) {
+                let o = history.operation(deletion.writer);
+                if o.verb == Verb::Delete && o.key == deletion.key {
+                    bounds.insert(deletion.writer, deletion.revision.previous());
+                }
+            }
+            for removal in timeline.open_removals().iter().rev() {
+                let before = removal.before.map_or(removal.after, |before| removal.after.min(before.previous()));
+                bounds.insert(removal.operation, before);
+            }
+            bounds
+        })
     }
 }
 
@@ -132,18 +154,11 @@ impl Unconditioned {
 /// The revision through which every version existed before the write took effect; `None` if the write is not known to have
 /// written.
 pub fn present_before(evidence: &Evidence<'_>, id: OperationId, removal: Option<&Version>) -> Option<Revision> {
-    let o = evidence.history.operation(id);
     if let Some(removal) = removal {
         return Some(removal.revision.previous());
     }
-    let timeline = &evidence.order.timeline;
-    let open = timeline.removals(o.key).iter().find(|r| r.operation == id);
-    let open = open.map(|r| r.before.map_or(r.after, |before| r.after.min(before.previous())));
-    // A deletion of uncertain date still comes after every version below it.
-    let ends = |v: &Version| v.change == Change::Deleted && v.writer == id;
-    let deleted = || timeline.versions(o.key).iter().rfind(ends).map(|v| v.revision.previous());
-    open.or_else(|| (o.verb == Verb::Delete).then(deleted).flatten())
-        .or_else(|| commit_evidence::attributed(evidence, id).map(Revision::previous))
+    let removed = evidence.removal_bounds().get(&id).copied();
+    removed.or_else(|| commit_evidence::attributed(evidence, id).map(Revision::previous))
 }
 
 /// Whether certainly another process than the writer of `id` made a version.

@@ -21,7 +21,7 @@ pub struct Compactions {
     asked: Vec<(Time, i64)>,
     /// Those that were not answered "already compacted": sent at, highest revision so far.
     first: Vec<(Time, i64)>,
-    /// Acknowledged ones: answered at, revision, operation.
+    /// Acknowledged ones of a higher revision than all that were answered before: answered at, revision, operation.
     done: Vec<(Time, i64, u32)>,
     /// Compactions in the members' logs by unrecorded clients: earliest time, revision; both ascend.
     logged: Vec<(Time, i64)>,
@@ -49,6 +49,12 @@ impl Compactions {
             }
         }
         compactions.done.sort();
+        let mut highest = i64::MIN;
+        compactions.done.retain(|(_, through, _)| {
+            let is_higher = *through > highest;
+            highest = highest.max(*through);
+            is_higher
+        });
         for asked in [&mut compactions.asked, &mut compactions.first] {
             asked.sort();
             for at in 1..asked.len() {
@@ -96,8 +102,8 @@ impl Compactions {
 
     /// A compaction above a revision that was complete before a time.
     pub fn certain(&self, before: Time, above: i64) -> Option<u32> {
-        let at = self.done.partition_point(|(answered, ..)| *answered < before);
-        self.done[..at].iter().find(|(_, through, _)| *through > above).map(|(.., operation)| *operation)
+        let first = self.done.partition_point(|(_, through, _)| *through <= above);
+        self.done.get(first).filter(|(answered, ..)| *answered < before).map(|(.., operation)| *operation)
     }
 }
 

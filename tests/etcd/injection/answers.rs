@@ -2,7 +2,7 @@
 
 use super::{Report, Row, Sign, changed, placed, wrote};
 use crate::chance::Chance;
-use crate::cluster::{Ask, Recorded};
+use crate::etcd::cluster::{Ask, Recorded};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::{Report, Row, Sign, clashes};
 use crate::chance::Chance;
-use crate::cluster::{Ask, Etcd, Load, Recorded, Server, Turn, serve, watch};
+use crate::etcd::cluster::{Ask, Etcd, Load, Recorded, Server, Turn, serve, watch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ impl Cluster {
     /// The last put, if deletions follow it.
     fn before_deletions(&self) -> Option<i64> {
         let commits = &self.members[0].commits;
-        let puts = |commit: &crate::cluster::Commit| commit.changes.iter().any(|(_, value)| value.is_some());
+        let puts = |commit: &crate::etcd::cluster::Commit| commit.changes.iter().any(|(_, value)| value.is_some());
         let last = commits.iter().rposition(puts)? as i64 + 2;
         (last < self.members[0].revision() && self.members[0].revision() > self.members[0].compacted).then_some(last)
     }

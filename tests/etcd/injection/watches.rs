@@ -2,7 +2,7 @@
 
 use super::{Report, Row, Sign, changed, watched, wrote};
 use crate::chance::Chance;
-use crate::cluster::{Ask, Recorded, Response, watch};
+use crate::etcd::cluster::{Ask, Recorded, Response, watch};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

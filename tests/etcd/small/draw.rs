@@ -2,7 +2,7 @@
 
 use super::{Answer, Ask, Compare, Event, Key, Look, Name, Operation, Small, Step, Told, Watch};
 use crate::chance::Chance;
-use crate::oracle::{Hidden, Server, is_plain};
+use crate::etcd::oracle::{Hidden, Server, is_plain};
 
 fn key(dice: &mut Chance) -> Key {
     // With few keys each has many events.

@@ -4,14 +4,10 @@
 //! The clients are a separate program (`tests/etcd_client`), since their crate needs `protoc` to build. Skipped
 //! without `etcd` or `protoc` on the PATH; if `CI` is set it fails.
 
-#[path = "../support/etcd.rs"]
-mod etcd;
-#[path = "../support/program.rs"]
-mod program;
 mod tampering;
 
-use etcd::Etcd;
-use program::program;
+use crate::support::etcd::Etcd;
+use crate::support::program::program;
 use retrograde::assert_consistent;
 use retrograde::check::{Kind, Verdict};
 use retrograde::history::History;

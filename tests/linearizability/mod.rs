@@ -2,8 +2,6 @@
 //!
 //! It finds shortcuts that are sound in most histories only.
 
-#[path = "../../benches/generator/chance.rs"]
-mod chance;
 mod cores;
 mod draw;
 mod limits;
@@ -13,7 +11,8 @@ mod provided;
 mod subject;
 mod ways;
 
-use chance::Chance;
+use crate::chance::Chance;
+use crate::support::draws::seeds;
 use rayon::ThreadPoolBuilder;
 use retrograde::model::Spec;
 use retrograde::search::{self, Budget, Call, Core, History, Missing, Outcome, Verdict};
@@ -156,7 +155,7 @@ fn refuses_what_is_none(subject: &Subject, history: &History<Word, Word>, order:
 #[test]
 fn the_verifier_decides_as_every_order_does() {
     for subject in subjects() {
-        verifier_agrees(&subject, 2_000);
+        verifier_agrees(&subject, seeds(1_000).end);
     }
 }
 
@@ -232,28 +231,17 @@ fn core_is_right(subject: &Subject, history: &History<Word, Word>, found: &Core,
     }
 }
 
-/// Histories of every subject; three times as many for those whose operations the search knows by form.
-fn search_agrees_on_all(seed: u64, number: u64) {
-    let subjects = subjects();
+/// Draws histories of every subject; three times as many for those whose operations the search knows by form.
+#[test]
+fn the_search_decides_as_every_order_does() {
+    let (drawn, subjects) = (seeds(20_000), subjects());
+    let number = drawn.end - drawn.start;
     let weight = |subject: &Subject| if subject.form(&subject.operations[0], None).is_some() { 3 } else { 1 };
     let all: u64 = subjects.iter().map(weight).sum();
     for subject in &subjects {
-        let count = search_agrees(subject, seed, (number * weight(subject)).div_ceil(all));
+        let count = search_agrees(subject, drawn.start, (number * weight(subject)).div_ceil(all));
         println!("{}: {count:?}", subject.name);
     }
-}
-
-#[test]
-fn the_search_decides_as_every_order_does() {
-    search_agrees_on_all(2, 200_000);
-}
-
-/// `cargo test --release --test linearizability -- --ignored --nocapture`; the environment sets its numbers.
-#[test]
-#[ignore = "takes an hour"]
-fn the_search_decides_twenty_million_histories_as_every_order_does() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
-    search_agrees_on_all(number("LINEARIZABILITY_SEED", 3), number("LINEARIZABILITY_HISTORIES", 20_000_000));
 }
 
 #[test]

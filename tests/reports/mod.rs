@@ -1,7 +1,5 @@
 //! Every report format, over every incident: the output conforms to its standard.
 
-#[path = "../support/program.rs"]
-mod program;
 mod trace;
 
 use retrograde::check::{Judgement, Kind};
@@ -101,7 +99,7 @@ fn every_format_writes_every_incident_and_nobody_s_secret() {
 
 #[test]
 fn graphviz_reads_every_picture_and_has_a_node_for_every_fact() {
-    let Some(dot) = program::program("dot") else { return };
+    let Some(dot) = crate::support::program::program("dot") else { return };
     for (name, history, judgement) in incidents() {
         let mut dot = Command::new(&dot)
             .arg("-Tplain")

@@ -5,14 +5,13 @@
 
 mod cluster;
 mod controllers;
-#[path = "../support/dice.rs"]
-mod dice;
 mod evidence;
 mod fault;
 mod reads;
 mod recorder;
 mod streams;
 
+use crate::support::draws::seeds;
 use cluster::Cluster;
 use evidence::merged;
 use fault::Fault;
@@ -54,17 +53,9 @@ fn describe(history: &History, judgement: &Judgement) -> String {
     text
 }
 
-/// `SIMULATION_SEEDS` is a number of seeds, or a range such as `40..50`.
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let Ok(said) = std::env::var("SIMULATION_SEEDS") else { return 0..default };
-    let number =
-        |text: &str| text.parse().unwrap_or_else(|_| panic!("SIMULATION_SEEDS={said} is neither a number nor a range"));
-    said.split_once("..").map_or_else(|| 0..number(&said), |(from, to)| number(from)..number(to))
-}
-
 #[test]
 fn a_healthy_cluster_holds_whatever_the_seed() {
-    for seed in seeds(150) {
+    for seed in seeds(30) {
         let cluster = Cluster::new(seed, Fault::None);
         let shared = cluster.shared_clock();
         let recording = cluster.run(260);
@@ -97,7 +88,7 @@ fn every_injected_fault_is_found_under_its_rule_and_nothing_unrelated_is() {
             continue;
         }
         let mut injected = 0;
-        for seed in seeds(40) {
+        for seed in seeds(8) {
             let recording = Cluster::new(seed, fault).run(320);
             if !recording.injected {
                 continue;
@@ -128,7 +119,7 @@ fn every_injected_fault_is_found_under_its_rule_and_nothing_unrelated_is() {
 
 #[test]
 fn healthy_servers_in_one_file_convict_nobody_whatever_their_clocks() {
-    for seed in seeds(100) {
+    for seed in seeds(20) {
         let recording = Cluster::new(seed, Fault::None).run(260);
         let files = merged(&recording.files);
         for (what, files) in [("with captures", files.clone()), ("alone", files[..1].to_vec())] {
@@ -143,7 +134,7 @@ fn healthy_servers_in_one_file_convict_nobody_whatever_their_clocks() {
 fn a_fault_in_a_merged_log_is_found_or_left_open_and_nothing_unrelated_is() {
     for fault in Fault::ALL {
         let (must, may) = fault.rules();
-        for seed in seeds(12) {
+        for seed in seeds(3) {
             let recording = Cluster::new(seed, fault).run(320);
             if !recording.injected {
                 continue;

@@ -2,18 +2,13 @@
 //! folder must be judged like the unpacked one.
 //!
 //! It finds positions that reread to other text, proofs and verifiers with different definitions, and facts that a
-//! container loses. `ALTERED_SEEDS` is a number of folders, or a range such as `40..50`. `ALTERED_OUT` keeps the
-//! folders that fail.
+//! container loses. `ALTERED_OUT` keeps the folders that fail.
 #![cfg(feature = "cli")]
 
 mod alteration;
-#[path = "../support/committed.rs"]
-#[allow(dead_code)]
-mod committed;
-#[path = "../support/dice.rs"]
-mod dice;
 mod folder;
 
+use crate::support::draws::seeds;
 use folder::Folder;
 use retrograde::history::snapshot::{self, Packing};
 use retrograde::history::{Domains, History, load_each};
@@ -22,7 +17,6 @@ use retrograde::report::page::Look;
 use retrograde::report::{Format, Part, Report};
 use retrograde::verify::{self, Standing};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -31,13 +25,6 @@ const STEPS: u64 = 1_000_000;
 
 /// Failures in the message.
 const TOLD: usize = 20;
-
-fn seeds(default: u64) -> Range<u64> {
-    let Ok(said) = std::env::var("ALTERED_SEEDS") else { return 0..default };
-    let number =
-        |text: &str| text.parse().unwrap_or_else(|_| panic!("ALTERED_SEEDS={said} is neither a number nor a range"));
-    said.split_once("..").map_or_else(|| 0..number(&said), |(from, to)| number(from)..number(to))
-}
 
 fn inputs(folder: &Folder, path: &Path) -> Vec<InputFile> {
     let sources: Vec<SourceRule> = folder.sources.iter().map(|said| SourceRule::parse(said).unwrap()).collect();
@@ -83,7 +70,7 @@ impl Outcomes {
                     if let Some(out) = std::env::var_os("ALTERED_OUT") {
                         folder.write(&PathBuf::from(out).join(format!("{name}-{seed}")));
                     }
-                    outcomes.failures.push(format!("ALTERED_SEEDS={seed}..{}: {why}", seed + 1));
+                    outcomes.failures.push(format!("RETROGRADE_SEEDS={seed}..{}: {why}", seed + 1));
                     if outcomes.failures.len() >= TOLD {
                         break;
                     }

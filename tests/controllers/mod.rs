@@ -6,19 +6,14 @@
 
 mod addresses;
 mod api;
-#[path = "../support/dice.rs"]
-mod dice;
 mod lives;
 mod world;
 
+use crate::support::draws::seeds;
 use retrograde::check::{Judgement, Kind};
 use retrograde::history::sketch::sketch_with;
 use std::collections::BTreeSet;
 use world::{Bug, run};
-
-fn seeds(default: u64) -> u64 {
-    std::env::var("SIMULATION_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
-}
 
 fn judge(text: &str) -> Judgement {
     let history =
@@ -33,7 +28,7 @@ fn told(judgement: &Judgement) -> String {
 
 #[test]
 fn honest_controllers_are_never_accused() {
-    for seed in 0..seeds(60) {
+    for seed in seeds(30) {
         let (text, _) = run(seed, None, 150);
         let judgement = judge(&text);
         let silent = judgement.findings.iter().all(|finding| finding.kind == Kind::Hazard);
@@ -46,7 +41,7 @@ fn one_bug_is_found_under_its_rule_and_nothing_unrelated_is() {
     for bug in Bug::ALL {
         let (must, may) = bug.rules();
         let mut struck = 0;
-        for seed in 0..seeds(15) {
+        for seed in seeds(15) {
             let (text, has_struck) = run(seed, Some(bug), 220);
             if !has_struck {
                 continue;

@@ -6,8 +6,6 @@
 #[cfg(feature = "cli")]
 mod archives;
 mod certificate;
-#[path = "../../benches/generator/chance.rs"]
-mod chance;
 mod cluster;
 mod damage;
 mod differential;
@@ -19,7 +17,7 @@ mod oracle;
 mod small;
 mod verdicts;
 
-use chance::Chance;
+use crate::chance::Chance;
 use cluster::{Etcd, Recorded, Response, run, watch};
 use rayon::prelude::*;
 use retrograde::check::Judgement;

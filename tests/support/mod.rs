@@ -1,0 +1,8 @@
+//! Inputs and programs that several tests share.
+
+pub mod committed;
+pub mod container;
+pub mod dice;
+pub mod draws;
+pub mod etcd;
+pub mod program;
