@@ -5,6 +5,7 @@
 //! an answer without recorded body). Its line then lacks the value, and the result counts it as derived. The reader judges the
 //! step from the facts to the verdict, which the certificate's reason states.
 
+use super::cited_record::CitedRecord;
 use super::report::{Report, ReportedFact, ReportedFinding, ReportedHistory, ReportedSource, file_named};
 use crate::ingest::{self, Batch, FileId, InputFile, Position, ReadOptions, Record, Refused};
 use base64::Engine;
@@ -115,17 +116,7 @@ pub(super) fn is_of_etcd(history: &ReportedHistory) -> bool {
 }
 
 /// The records that begin at given offsets of a file.
-struct Places(HashMap<u64, Place>);
-
-struct Place {
-    line: u32,
-    /// Audit id, for an audit event.
-    audit_id: Option<String>,
-    /// The record's text, if it can be read again.
-    text: String,
-    /// Decoded etcd keys, which the record has as base64.
-    etcd_keys: Vec<String>,
-}
+struct Places(HashMap<u64, CitedRecord>);
 
 /// Offsets to find, and the records found in one block.
 struct Wanted<'a>(&'a HashSet<u64>, Vec<Found>);
@@ -185,7 +176,7 @@ impl Places {
             found.iter().map(|&(line, offset, ..)| Position { file: file.id, line, offset }).collect();
         let texts = ingest::reread_by(opener, file, &positions);
         let places = found.into_iter().zip(texts).map(|((line, offset, audit_id, etcd_keys), text)| {
-            (offset, Place { line, audit_id, text: text.unwrap_or_default(), etcd_keys })
+            (offset, CitedRecord::new(line, audit_id, text.unwrap_or_default(), etcd_keys))
         });
         Places(places.collect())
     }
@@ -215,17 +206,13 @@ impl FindingCheck {
         self.standing += 1;
         let shows_key = |key: &str| {
             let object = key.split_once(' ').map_or(key, |(_, object)| object);
-            let parts = object.split('/').all(|part| names(&place.text, part));
-            parts || place.etcd_keys.iter().any(|key| key.ends_with(&format!("/{object}")))
+            object.split('/').all(|part| place.names(part)) || place.has_etcd_key(object)
         };
         let claims = [
-            (
-                "audit id",
-                fact.audit_id.as_deref().map(|id| place.audit_id.as_deref() == Some(id) || names(&place.text, id)),
-            ),
-            ("revision", fact.revision.as_deref().map(|revision| names(&place.text, revision))),
+            ("audit id", fact.audit_id.as_deref().map(|id| place.audit_id.as_deref() == Some(id) || place.names(id))),
+            ("revision", fact.revision.as_deref().map(|revision| place.names(revision))),
             ("key", fact.key.as_deref().map(shows_key)),
-            ("uid", fact.uid.as_deref().map(|uid| names(&place.text, uid))),
+            ("uid", fact.uid.as_deref().map(|uid| place.names(uid))),
         ];
         for (claim, shown) in claims {
             match shown {
@@ -235,11 +222,4 @@ impl FindingCheck {
             }
         }
     }
-}
-
-/// Whether a text contains a word, not as part of a longer number or name.
-fn names(text: &str, word: &str) -> bool {
-    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
-    let alone = |at: usize| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next());
-    !word.is_empty() && text.match_indices(word).any(|(at, _)| alone(at))
 }

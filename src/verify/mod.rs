@@ -6,6 +6,7 @@
 //! hints.
 
 mod check;
+mod cited_record;
 mod core;
 #[doc(hidden)]
 pub mod etcd;
