@@ -1,48 +1,31 @@
 //! Output files: complete or absent, never over a file that is still needed, whatever readers and signals do.
 #![cfg(all(feature = "cli", unix))]
 
+use crate::support::folder::Folder;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
 
-/// A folder with evidence, removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("retrograde-output-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("evidence")).unwrap();
-        for entry in fs::read_dir(INCIDENT).unwrap().flatten() {
-            fs::copy(entry.path(), path.join("evidence").join(entry.file_name())).unwrap();
-        }
-        Folder(path)
+/// A folder with evidence.
+fn with_evidence() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("evidence")).unwrap();
+    for entry in fs::read_dir(INCIDENT).unwrap().flatten() {
+        fs::copy(entry.path(), folder.path("evidence").join(entry.file_name())).unwrap();
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap().flatten();
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
+    folder
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// The names of a folder's files, in order.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.root()).unwrap().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 fn program(arguments: &[&str]) -> Command {
@@ -62,7 +45,7 @@ fn pipe(path: &Path) {
 
 #[test]
 fn no_output_replaces_what_is_read_under_any_name() {
-    let folder = Folder::new("kept");
+    let folder = with_evidence();
     let evidence = folder.text("evidence");
     let log = folder.path("evidence/audit-A.log");
     fs::hard_link(&log, folder.path("hard.log")).unwrap();
@@ -103,12 +86,12 @@ fn no_output_replaces_what_is_read_under_any_name() {
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(fs::read(&log).unwrap(), before);
     assert_eq!(fs::read(folder.path("rules.toml")).unwrap(), b"");
-    assert_eq!(folder.names().iter().filter(|name| name.starts_with('.')).count(), 0);
+    assert_eq!(names(&folder).iter().filter(|name| name.starts_with('.')).count(), 0);
 }
 
 #[test]
 fn a_file_that_is_replaced_keeps_its_mode_and_the_links_to_it() {
-    let folder = Folder::new("mode");
+    let folder = with_evidence();
     let (evidence, real) = (folder.text("evidence"), folder.path("real.json"));
     fs::write(&real, "old").unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o604)).unwrap();
@@ -126,12 +109,12 @@ fn a_file_that_is_replaced_keeps_its_mode_and_the_links_to_it() {
     // Like any new file, by the umask of the process.
     fs::write(folder.path("any"), "").unwrap();
     assert_eq!(fs::metadata(&packed).unwrap().mode(), fs::metadata(folder.path("any")).unwrap().mode());
-    assert_eq!(folder.names(), ["any", "evidence", "link.json", "packed.rgh", "real.json"]);
+    assert_eq!(names(&folder), ["any", "evidence", "link.json", "packed.rgh", "real.json"]);
 }
 
 #[test]
 fn pipes_and_devices_are_written_and_never_replaced() {
-    let folder = Folder::new("pipes");
+    let folder = with_evidence();
     let (evidence, fifo) = (folder.text("evidence"), folder.path("pipe"));
     pipe(&fifo);
     for (arguments, code, begins) in [
@@ -165,7 +148,7 @@ fn pipes_and_devices_are_written_and_never_replaced() {
 
 #[test]
 fn readers_that_are_gone_or_full_change_no_exit_code() {
-    let folder = Folder::new("readers");
+    let folder = with_evidence();
     let (evidence, blocked) = (folder.text("evidence"), folder.path("blocked"));
     fs::write(&blocked, "").unwrap();
     let known = folder.text("known.json");
@@ -214,7 +197,7 @@ fn readers_that_are_gone_or_full_change_no_exit_code() {
 
 #[test]
 fn a_signal_leaves_the_old_file_or_the_new_one_and_nothing_else() {
-    let folder = Folder::new("signal");
+    let folder = with_evidence();
     let (evidence, packed) = (folder.text("evidence"), folder.path("x.rgh"));
     // More evidence, so that there is time to interrupt.
     let log = fs::read_to_string(folder.path("evidence/audit-A.log")).unwrap();
@@ -233,13 +216,13 @@ fn a_signal_leaves_the_old_file_or_the_new_one_and_nothing_else() {
         let left = fs::read(&packed).unwrap();
         assert!(left == b"old" || left == made, "{signal} after {at:?}");
         assert!(status.code() != Some(0) || left == made, "{signal} after {at:?}");
-        assert_eq!(folder.names(), ["evidence", "x.rgh"], "{signal} after {at:?}");
+        assert_eq!(names(&folder), ["evidence", "x.rgh"], "{signal} after {at:?}");
     }
 }
 
 #[test]
 fn a_cache_is_its_owners_and_follows_nothing() {
-    let folder = Folder::new("cache");
+    let folder = with_evidence();
     let (evidence, cache) = (folder.text("evidence"), folder.path("open"));
     fs::create_dir(&cache).unwrap();
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();

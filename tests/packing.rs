@@ -1,39 +1,14 @@
 //! `retrograde pack` and `--cache` on the command line.
 #![cfg(feature = "cli")]
 
+use crate::support::folder::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A folder, removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("retrograde-packing-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn incident(name: &str) -> Folder {
-        let folder = Folder::new(name);
-        for entry in fs::read_dir("histories/incidents/kubelet-restart/buggy").unwrap().flatten() {
-            fs::copy(entry.path(), folder.0.join(entry.file_name())).unwrap();
-        }
-        folder
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+/// Evidence of a violation.
+const INCIDENT: &str = "histories/incidents/kubelet-restart/buggy";
 
 fn retrograde(arguments: &[&str], cache: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_retrograde"));
@@ -57,9 +32,9 @@ fn containers(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_command_reads_a_container_as_it_reads_the_evidence() {
-    let (evidence, to) = (Folder::incident("commands"), Folder::new("commands-to"));
-    let (path, packed) = (evidence.0.display().to_string(), to.text("x.rgh"));
-    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let (evidence, to) = (Folder::copy_of(INCIDENT), Folder::new());
+    let (path, packed) = (evidence.root().display().to_string(), to.text("x.rgh"));
+    let run = |arguments: &[&str]| retrograde(arguments, to.root());
     let written = run(&["pack", &path, "-o", &packed]);
     assert_eq!(written.status.code(), Some(0), "{}", err(&written));
     assert!(out(&written).starts_with("packed "), "{}", out(&written));
@@ -85,13 +60,13 @@ fn every_command_reads_a_container_as_it_reads_the_evidence() {
 
 #[test]
 fn a_container_moved_with_its_evidence_finds_it_beside_itself() {
-    let (evidence, to) = (Folder::incident("moved"), Folder::new("moved-to"));
-    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let (evidence, to) = (Folder::copy_of(INCIDENT), Folder::new());
+    let run = |arguments: &[&str]| retrograde(arguments, to.root());
     let packed = evidence.text("x.rgh");
-    assert_eq!(run(&["pack", &evidence.0.display().to_string(), "-o", &packed]).status.code(), Some(0));
+    assert_eq!(run(&["pack", &evidence.root().display().to_string(), "-o", &packed]).status.code(), Some(0));
     let before = out(&run(&["check", "--json", &packed]));
-    let moved = to.0.join("moved");
-    fs::rename(&evidence.0, &moved).unwrap();
+    let moved = to.path("moved");
+    fs::rename(evidence.root(), &moved).unwrap();
     let packed = moved.join("x.rgh").display().to_string();
     assert_eq!(out(&run(&["check", "--json", &packed])), before);
     fs::remove_file(moved.join("audit-A.log")).unwrap();
@@ -101,10 +76,10 @@ fn a_container_moved_with_its_evidence_finds_it_beside_itself() {
 
 #[test]
 fn what_is_no_sound_container_is_a_problem_and_unknown() {
-    let (evidence, to) = (Folder::incident("refused"), Folder::new("refused-to"));
-    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
+    let (evidence, to) = (Folder::copy_of(INCIDENT), Folder::new());
+    let run = |arguments: &[&str]| retrograde(arguments, to.root());
     let packed = to.text("x.rgh");
-    assert_eq!(run(&["pack", &evidence.0.display().to_string(), "-o", &packed]).status.code(), Some(0));
+    assert_eq!(run(&["pack", &evidence.root().display().to_string(), "-o", &packed]).status.code(), Some(0));
     let whole = fs::read(&packed).unwrap();
     let mut later = whole.clone();
     later[8] = 9;
@@ -123,15 +98,15 @@ fn what_is_no_sound_container_is_a_problem_and_unknown() {
         }
         let nothing = run(&["pack", &packed, "-o", &to.text("y.rgh")]);
         assert!(nothing.status.code() == Some(3) && err(&nothing).contains(why), "{}", err(&nothing));
-        assert!(!to.0.join("y.rgh").exists());
+        assert!(!to.path("y.rgh").exists());
     }
 }
 
 #[test]
 fn packing_overwrites_no_evidence_and_what_is_packed_cannot_be_read_otherwise() {
-    let (evidence, to) = (Folder::incident("usage"), Folder::new("usage-to"));
-    let run = |arguments: &[&str]| retrograde(arguments, &to.0);
-    let (path, packed) = (evidence.0.display().to_string(), to.text("x.rgh"));
+    let (evidence, to) = (Folder::copy_of(INCIDENT), Folder::new());
+    let run = |arguments: &[&str]| retrograde(arguments, to.root());
+    let (path, packed) = (evidence.root().display().to_string(), to.text("x.rgh"));
     for (arguments, why) in [
         (&["pack", &path, "-o", &evidence.text("audit-A.log")][..], "will not be overwritten"),
         (&["pack", &path, "-o", "-"], "into a file"),
@@ -149,25 +124,25 @@ fn packing_overwrites_no_evidence_and_what_is_packed_cannot_be_read_otherwise() 
         assert!(err(&refused).contains("to `retrograde pack`"), "{}", err(&refused));
     }
     // No partial file is left.
-    assert_eq!(fs::read_dir(&to.0).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(to.root()).unwrap().count(), 1);
 }
 
 #[test]
 fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
-    let (evidence, cache) = (Folder::incident("cache"), Folder::new("cache-to"));
-    let path = evidence.0.display().to_string();
-    let direct = || out(&retrograde(&["check", "--json", &path], &cache.0));
+    let (evidence, cache) = (Folder::copy_of(INCIDENT), Folder::new());
+    let path = evidence.root().display().to_string();
+    let direct = || out(&retrograde(&["check", "--json", &path], cache.root()));
     let cached = || {
-        let output = retrograde(&["check", "--cache", "--json", &path], &cache.0);
+        let output = retrograde(&["check", "--cache", "--json", &path], cache.root());
         assert_eq!(err(&output), "");
         out(&output)
     };
     let before = direct();
-    assert_eq!(containers(&cache.0).len(), 0);
-    assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
-    assert_eq!((cached(), containers(&cache.0).len()), (before.clone(), 1));
+    assert_eq!(containers(cache.root()).len(), 0);
+    assert_eq!((cached(), containers(cache.root()).len()), (before.clone(), 1));
+    assert_eq!((cached(), containers(cache.root()).len()), (before.clone(), 1));
     // One byte changed in place, with equal size and time.
-    let log = evidence.0.join("audit-A.log");
+    let log = evidence.path("audit-A.log");
     let (text, data) = (fs::read(&log).unwrap(), fs::metadata(&log).unwrap());
     let changed = String::from_utf8(text.clone()).unwrap().replacen("pod-0", "pod-1", 1);
     fs::write(&log, changed).unwrap();
@@ -175,20 +150,21 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
     let after = direct();
     assert_eq!(cached(), after);
     // Another file, and other options for the files.
-    fs::write(evidence.0.join("more.log"), &text).unwrap();
+    fs::write(evidence.path("more.log"), &text).unwrap();
     assert_eq!(cached(), direct());
-    let with =
-        |flag: &str| out(&retrograde(&["check", "--json", &path, "--source", "audit-A.log:server=z", flag], &cache.0));
+    let with = |flag: &str| {
+        out(&retrograde(&["check", "--json", &path, "--source", "audit-A.log:server=z", flag], cache.root()))
+    };
     assert_eq!(with("--cache"), with("--timings"));
-    assert!(containers(&cache.0).len() == 4);
+    assert!(containers(cache.root()).len() == 4);
     // A damaged container is a warning, and is rewritten.
-    fs::remove_file(evidence.0.join("more.log")).unwrap();
+    fs::remove_file(evidence.path("more.log")).unwrap();
     fs::write(&log, &text).unwrap();
     let now = cached();
-    for path in containers(&cache.0) {
+    for path in containers(cache.root()) {
         fs::write(path, "damaged").unwrap();
     }
-    let warned = retrograde(&["check", "--cache", "--json", &path], &cache.0);
+    let warned = retrograde(&["check", "--cache", "--json", &path], cache.root());
     assert!(err(&warned).contains("is of no use"), "{}", err(&warned));
     assert_eq!(out(&warned), now);
     assert_eq!(cached(), now);
@@ -196,34 +172,34 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
 
 #[test]
 fn a_cached_check_of_any_history_says_what_the_check_says() {
-    let cache = Folder::new("cache-all-to");
+    let cache = Folder::new();
     let all = crate::support::committed::evidence();
     for path in &all {
         let path = path.to_str().unwrap();
-        let direct = retrograde(&["check", "--json", path], &cache.0);
+        let direct = retrograde(&["check", "--json", path], cache.root());
         for run in ["first", "second"] {
-            let cached = retrograde(&["check", "--cache", "--json", path], &cache.0);
+            let cached = retrograde(&["check", "--cache", "--json", path], cache.root());
             assert!(out(&cached) == out(&direct), "{path}, {run} run");
             assert_eq!((cached.status.code(), &*err(&cached)), (direct.status.code(), ""), "{path}, {run} run");
         }
     }
-    assert!(!containers(&cache.0).is_empty());
+    assert!(!containers(cache.root()).is_empty());
 }
 
 #[test]
 fn a_cache_that_cannot_be_used_is_a_warning() {
-    let (evidence, to) = (Folder::incident("no-cache"), Folder::new("no-cache-to"));
-    let path = evidence.0.display().to_string();
+    let (evidence, to) = (Folder::copy_of(INCIDENT), Folder::new());
+    let path = evidence.root().display().to_string();
     // A file is in the place of the folder.
-    let blocked = to.0.join("file");
+    let blocked = to.path("file");
     fs::write(&blocked, "x").unwrap();
-    let direct = retrograde(&["check", "--json", &path], &to.0);
+    let direct = retrograde(&["check", "--json", &path], to.root());
     let warned = retrograde(&["check", "--cache", "--json", &path], &blocked);
     assert!(err(&warned).contains("warning: --cache could not keep"), "{}", err(&warned));
     assert_eq!((out(&warned), warned.status.code()), (out(&direct), direct.status.code()));
     let packed = to.text("x.rgh");
-    assert_eq!(retrograde(&["pack", &path, "-o", &packed], &to.0).status.code(), Some(0));
-    let warned = retrograde(&["check", "--cache", "--json", &packed], &to.0);
+    assert_eq!(retrograde(&["pack", &path, "-o", &packed], to.root()).status.code(), Some(0));
+    let warned = retrograde(&["check", "--cache", "--json", &packed], to.root());
     assert!(err(&warned).contains("is packed already"), "{}", err(&warned));
     assert_eq!(out(&warned), out(&direct));
 }
@@ -245,27 +221,29 @@ const SOURCES: [&str; 4] =
 
 #[test]
 fn a_container_beside_the_evidence_it_was_packed_from_counts_once_and_what_was_said_of_it_holds() {
-    let (folder, cache) = (Folder::incident("beside"), Folder::new("beside-cache"));
-    let alone = judged(&[&SOURCES[..], &[&folder.text("")]].concat(), &cache.0);
+    let (folder, cache) = (Folder::copy_of(INCIDENT), Folder::new());
+    let alone = judged(&[&SOURCES[..], &[&folder.text("")]].concat(), cache.root());
     assert!(!alone.1.is_empty());
     let packed = folder.text("incident.rgh");
     assert!(
-        retrograde(&[&["pack"], &SOURCES[..], &[&folder.text(""), "-o", &packed]].concat(), &cache.0).status.success()
+        retrograde(&[&["pack"], &SOURCES[..], &[&folder.text(""), "-o", &packed]].concat(), cache.root())
+            .status
+            .success()
     );
-    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    let (histories, found, report) = judged(&[&folder.text("")], cache.root());
     assert_eq!((histories, &found), (1, &alone.1));
     assert!(report.contains("incident.rgh: a container of evidence that was given too"), "{report}");
     // Without the files it is the evidence; with some of them as well, and it is read instead.
-    let away = Folder::new("beside-away");
-    fs::rename(folder.0.join("audit-A.log"), away.0.join("audit-A.log")).unwrap();
-    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    let away = Folder::new();
+    fs::rename(folder.path("audit-A.log"), away.path("audit-A.log")).unwrap();
+    let (histories, found, report) = judged(&[&folder.text("")], cache.root());
     assert_eq!((histories, &found), (1, &alone.1));
     assert!(report.contains("evidence that a given container holds: the container was read"), "{report}");
     // A file that is another one by now is evidence of its own, and the rest of the container counts twice.
-    let mut changed = fs::read_to_string(away.0.join("audit-A.log")).unwrap();
+    let mut changed = fs::read_to_string(away.path("audit-A.log")).unwrap();
     changed.push_str("{\"kind\":\"Event\",\"stage\":\"Panic\",\"auditID\":\"x\"}\n");
-    fs::write(folder.0.join("audit-A.log"), changed).unwrap();
-    let (histories, found, report) = judged(&[&folder.text("")], &cache.0);
+    fs::write(folder.path("audit-A.log"), changed).unwrap();
+    let (histories, found, report) = judged(&[&folder.text("")], cache.root());
     assert_eq!(histories, 2, "{report}");
     assert!(found.len() > alone.1.len());
     assert!(report.contains("it counts twice: pack all evidence into one container"), "{report}");
@@ -273,15 +251,15 @@ fn a_container_beside_the_evidence_it_was_packed_from_counts_once_and_what_was_s
 
 #[test]
 fn a_container_of_other_evidence_stays_a_history_of_its_own() {
-    let (folder, other, cache) = (Folder::incident("other"), Folder::new("other-packed"), Folder::new("other-cache"));
+    let (folder, other, cache) = (Folder::copy_of(INCIDENT), Folder::new(), Folder::new());
     let packed = folder.text("fixed.rgh");
     fs::write(
-        other.0.join("run.edn"),
+        other.path("run.edn"),
         "{:process 0, :type :invoke, :f :read, :value nil}\n{:process 0, :type :ok, :f :read, :value nil}\n",
     )
     .unwrap();
-    assert!(retrograde(&["pack", &other.text(""), "-o", &packed], &cache.0).status.success());
-    let (histories, _, report) = judged(&[&folder.text("")], &cache.0);
+    assert!(retrograde(&["pack", &other.text(""), "-o", &packed], cache.root()).status.success());
+    let (histories, _, report) = judged(&[&folder.text("")], cache.root());
     assert_eq!(histories, 2, "{report}");
     assert!(!report.contains("container"), "{report}");
 }

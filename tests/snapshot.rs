@@ -72,6 +72,26 @@ fn packed_evidence_is_judged_as_the_evidence_is() {
 }
 
 #[test]
+fn evidence_with_an_answer_whose_request_is_missing_is_packed() {
+    let list = |version: u32| {
+        format!(
+            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}},"items":[{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"x","namespace":"default","uid":"u1","resourceVersion":"10"}}}}]}}"#
+        )
+    };
+    let request = r#"{"kind":"request","id":2,"at":"2026-03-02T09:00:01Z","method":"GET","uri":"/api/v1/pods"}"#;
+    let answer = |id: u32, version: u32| {
+        let body = list(version);
+        format!(r#"{{"kind":"response","id":{id},"at":"2026-03-02T09:00:02Z","status":200,"body":{body}}}"#)
+    };
+    let header = r#"{"kind":"capture","version":1,"client":"a","server":"A","clock":"c"}"#;
+    let text = [header.to_owned(), answer(1, 20), request.to_owned(), answer(2, 21)].join("\n");
+    let histories = load(vec![InputFile::in_memory(FileId(0), "a.jsonl", text.into_bytes())]);
+    assert_eq!(histories[0].operations.len(), 1);
+    let again = unpack(&pack(&histories, false)).expect("it is honest");
+    assert_eq!((again[0].items.len(), judge(&again)[0].verdict.clone()), (2, judge(&histories)[0].verdict.clone()));
+}
+
+#[test]
 fn packed_captures_are_judged_as_the_captures_are() {
     let named = std::env::var_os("RETROGRADE_CAPTURES").map(PathBuf::from);
     let captures = named.clone().unwrap_or_else(|| PathBuf::from("../shared/captures"));

@@ -5,41 +5,21 @@
 
 use super::Report;
 use super::injection::starved;
+use crate::support::folder::Folder;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Files by name.
 type Files = Vec<(String, Vec<u8>)>;
 
 /// A folder for one test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let place = std::env::temp_dir().join(format!("retrograde-archives-{name}-{}", std::process::id()));
-        drop(fs::remove_dir_all(&place));
-        fs::create_dir_all(&place).expect("a folder");
-        Folder(place)
-    }
-
-    fn place(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn write(&self, files: &Files) {
-        for (name, bytes) in files {
-            let place = self.place(name);
-            fs::create_dir_all(place.parent().expect("a folder")).expect("a folder");
-            fs::write(place, bytes).expect("a file");
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
+fn write(folder: &Folder, files: &Files) {
+    for (name, bytes) in files {
+        let place = folder.path(name);
+        fs::create_dir_all(place.parent().expect("a folder")).expect("a folder");
+        fs::write(place, bytes).expect("a file");
     }
 }
 
@@ -132,15 +112,15 @@ fn healthy(name: &str, seed: u64) -> Files {
 
 #[test]
 fn nothing_of_a_report_is_written() {
-    let folder = Folder::new("kept");
+    let folder = Folder::new();
     let mut files = broken("bad");
     // A log that ends inside a record.
     let log = files.last_mut().expect("a log");
     log.1.truncate(log.1.len() / 2);
-    folder.write(&files);
-    said(&folder.place("bad"), &folder.0);
+    write(&folder, &files);
+    said(&folder.path("bad"), folder.root());
     let mut found = Vec::new();
-    let mut folders = vec![folder.0.clone()];
+    let mut folders = vec![folder.root().to_owned()];
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).expect("a folder") {
             let place = entry.expect("an entry").path();
@@ -152,20 +132,20 @@ fn nothing_of_a_report_is_written() {
     }
     assert_eq!(found.len(), files.len(), "{found:?}");
     for (name, bytes) in &files {
-        assert!(&fs::read(folder.place(name)).expect("a file") == bytes, "{name}");
+        assert!(&fs::read(folder.path(name)).expect("a file") == bytes, "{name}");
     }
 }
 
 #[test]
 fn an_archive_of_a_report_is_judged_as_the_report() {
-    let folder = Folder::new("one");
+    let folder = Folder::new();
     for (name, files, word) in [("good", healthy("good", 3), "holds"), ("bad", broken("bad"), "violated")] {
-        folder.write(&files);
-        let (code, expected) = said(&folder.place(name), &folder.0);
+        write(&folder, &files);
+        let (code, expected) = said(&folder.path(name), folder.root());
         assert_eq!(expected.len(), 1);
         assert_eq!(expected[0].1[0], *word);
         for (kind, archive) in packed(&files) {
-            let place = folder.place(&format!("{name}.{kind}"));
+            let place = folder.path(&format!("{name}.{kind}"));
             fs::write(&place, archive).expect("a file");
             assert_eq!(said(&place, &place), (code, expected.clone()), "{name}.{kind}");
         }
@@ -174,25 +154,25 @@ fn an_archive_of_a_report_is_judged_as_the_report() {
 
 #[test]
 fn many_reports_under_one_root_are_judged_one_by_one() {
-    let folder = Folder::new("many");
+    let folder = Folder::new();
     let reports = [healthy("runs/1", 3), broken("runs/TestRobustness/2"), healthy("runs/3", 5)];
-    reports.iter().for_each(|files| folder.write(files));
-    let alone = |name: &str| said(&folder.place(name), &folder.0).1;
+    reports.iter().for_each(|files| write(&folder, files));
+    let alone = |name: &str| said(&folder.path(name), folder.root()).1;
     let expected: Vec<_> = ["runs/1", "runs/3", "runs/TestRobustness/2"].into_iter().flat_map(alone).collect();
     assert_eq!(expected.len(), 3);
-    assert_eq!(said(&folder.place("runs"), &folder.0), (Some(1), expected.clone()));
+    assert_eq!(said(&folder.path("runs"), folder.root()), (Some(1), expected.clone()));
     // All reports in one archive, and each in an archive of its own.
-    let apart = Folder::new("apart");
+    let apart = Folder::new();
     for (kind, archive) in packed(&reports.concat()) {
-        let place = folder.place(&format!("all.{kind}"));
+        let place = folder.path(&format!("all.{kind}"));
         fs::write(&place, archive).expect("a file");
         assert_eq!(said(&place, &place), (Some(1), expected.clone()), "{kind}");
     }
     for (n, files) in reports.iter().enumerate() {
         let (kind, archive) = packed(files).swap_remove(n % packed(files).len());
-        fs::write(apart.place(&format!("{n}.{kind}")), archive).expect("a file");
+        fs::write(apart.path(&format!("{n}.{kind}")), archive).expect("a file");
     }
-    let (code, found) = said(&apart.0, &apart.0);
+    let (code, found) = said(apart.root(), apart.root());
     let verdicts = |of: &[(String, Value)]| of.iter().map(|(_, history)| history[0].to_string()).collect::<Vec<_>>();
     assert_eq!((code, verdicts(&found).len()), (Some(1), 3));
     assert_eq!(verdicts(&found).iter().filter(|verdict| *verdict == "\"violated\"").count(), 1);
@@ -200,22 +180,22 @@ fn many_reports_under_one_root_are_judged_one_by_one() {
 
 #[test]
 fn some_files_of_a_report_are_judged_as_what_is_there() {
-    let folder = Folder::new("some");
+    let folder = Folder::new();
     let files = healthy("whole", 3);
-    folder.write(&files);
+    write(&folder, &files);
     for (name, _) in &files {
-        let (code, found) = said(&folder.place(name), &folder.0);
+        let (code, found) = said(&folder.path(name), folder.root());
         assert_ne!(code, Some(1), "{name}: {found:?}");
-        let (of_folder, in_folder) = said(folder.place(name).parent().expect("a folder"), &folder.0);
+        let (of_folder, in_folder) = said(folder.path(name).parent().expect("a folder"), folder.root());
         assert_ne!(of_folder, Some(1), "{name}: {in_folder:?}");
     }
     // Without the first client: equal to an archive without it.
     let rest: Files = files.iter().filter(|(name, _)| !name.contains("client-1/")).cloned().collect();
     let rest: Files = rest.into_iter().map(|(name, bytes)| (name.replace("whole", "rest"), bytes)).collect();
-    folder.write(&rest);
-    let expected = said(&folder.place("rest"), &folder.0);
+    write(&folder, &rest);
+    let expected = said(&folder.path("rest"), folder.root());
     for (kind, archive) in packed(&rest) {
-        let place = folder.place(&format!("rest.{kind}"));
+        let place = folder.path(&format!("rest.{kind}"));
         fs::write(&place, archive).expect("a file");
         assert_eq!(said(&place, &place), expected, "{kind}");
     }

@@ -7,6 +7,7 @@
 mod tampering;
 
 use crate::support::etcd::Etcd;
+use crate::support::folder::Folder;
 use crate::support::program::program;
 use retrograde::assert_consistent;
 use retrograde::check::{Kind, Verdict};
@@ -83,23 +84,6 @@ impl Drop for Traffic {
     }
 }
 
-/// A folder for a recording, removed on drop.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("retrograde-traffic-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn wait_for(etcd: &Etcd) {
     while std::net::TcpStream::connect(etcd.address).is_err() {
         std::thread::sleep(Duration::from_millis(20));
@@ -116,7 +100,7 @@ struct Progress {
 
 impl Progress {
     fn of(folder: &Folder) -> Progress {
-        let history = replay(&folder.0).unwrap_or_default();
+        let history = replay(folder.root()).unwrap_or_default();
         let Some(cluster) = history.cluster() else { return Progress::default() };
         let calls = &cluster.recording.operations;
         let open = calls.iter().filter(|call| call.begun).count();
@@ -156,9 +140,9 @@ fn convicted(history: &History) -> Vec<String> {
 fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered_copy_is_convicted() {
     let Some(program) = clients() else { return };
     let Some(mut etcd) = Etcd::start("traffic", &[]) else { return };
-    let folder = Folder::new("whole");
+    let folder = Folder::new();
     wait_for(&etcd);
-    let traffic = Traffic::start(program, &folder.0, &etcd);
+    let traffic = Traffic::start(program, folder.root(), &etcd);
     for stretch in 1..3 {
         wait_for_open_calls(&folder, &etcd, stretch);
         etcd.kill();
@@ -170,14 +154,14 @@ fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered
     traffic.finish();
     etcd.kill();
 
-    let history = replay(&folder.0).expect("a recording");
+    let history = replay(folder.root()).expect("a recording");
     let recording = &history.cluster().expect("a report").recording;
     assert!(recording.clients.len() > 8 && recording.problems.is_empty(), "{:?}", recording.problems);
     let open = recording.operations.iter().filter(|o| !o.returned.is_known()).count();
     assert!(open > 0, "the calls that were open when etcd was killed have outcomes");
     assert_consistent!(history);
 
-    let report = Report::read(&folder.0);
+    let report = Report::read(folder.root());
     assert_eq!(report.judged().verdict, Verdict::Holds);
     for (rule, tamper) in tampering::TAMPERINGS {
         let mut copy = report.clone();
@@ -198,12 +182,12 @@ fn clients_of_a_real_etcd_that_is_killed_twice_saw_one_history_and_each_tampered
 fn a_recording_of_clients_that_were_killed_is_read_as_far_as_it_goes() {
     let Some(program) = clients() else { return };
     let Some(etcd) = Etcd::start("killed", &[]) else { return };
-    let folder = Folder::new("killed");
+    let folder = Folder::new();
     wait_for(&etcd);
-    let traffic = Traffic::start(program, &folder.0, &etcd);
+    let traffic = Traffic::start(program, folder.root(), &etcd);
     wait_for_open_calls(&folder, &etcd, 1);
     drop(traffic);
-    let history = replay(&folder.0).expect("a recording");
+    let history = replay(folder.root()).expect("a recording");
     let recording = &history.cluster().expect("a report").recording;
     assert!(recording.problems.is_empty(), "{:?}", recording.problems);
     assert!(recording.operations.len() > STRETCH && recording.operations.iter().any(|o| o.begun));

@@ -1,6 +1,7 @@
 //! Hostile names: no output may interpret them.
 
-use crate::secrets::{Folder, REPORTS};
+use crate::secrets::REPORTS;
+use crate::support::folder::Folder;
 use std::fs;
 use std::process::Command;
 
@@ -56,11 +57,11 @@ fn texts(value: &serde_json::Value) -> Vec<&str> {
 
 #[test]
 fn no_output_has_characters_that_act_or_markup_out_of_names() {
-    let (evidence, to) = (Folder::new("hostile"), Folder::new("hostile-to"));
+    let (evidence, to) = (Folder::new(), Folder::new());
     let name = if cfg!(unix) { "a\u{1b}]0;x\u{7}\u{9b}\u{202e}.log" } else { "a.log" };
-    fs::write(evidence.0.join(name), audit()).unwrap();
-    let path = evidence.0.display().to_string();
-    let cache = to.0.join(if cfg!(unix) { "cache\u{1b}[2J\u{202e}" } else { "cache" });
+    fs::write(evidence.path(name), audit()).unwrap();
+    let path = evidence.root().display().to_string();
+    let cache = to.path(if cfg!(unix) { "cache\u{1b}[2J\u{202e}" } else { "cache" });
     let mut check = vec!["check".to_owned(), path.clone(), "--cache".into(), "--timings".into()];
     check.extend(REPORTS.into_iter().flat_map(|kind| ["--report".to_owned(), format!("{kind}={}", to.text(kind))]));
     let commands = [
@@ -69,10 +70,10 @@ fn no_output_has_characters_that_act_or_markup_out_of_names() {
         vec!["show".to_owned(), path.clone(), "--key".into(), NAME.to_owned()],
         vec!["explain".to_owned(), path.clone(), "--client".into(), "eve".into()],
         vec!["verify".to_owned(), to.text("json"), path.clone()],
-        vec!["pack".to_owned(), path.clone(), "-o".into(), to.0.join(name).display().to_string()],
+        vec!["pack".to_owned(), path.clone(), "-o".into(), to.path(name).display().to_string()],
         // No file is packed, and the message names the inputs.
         vec!["pack".to_owned(), to.text("json"), "-o".into(), to.text("none.rgh")],
-        vec!["check".to_owned(), evidence.0.join("none\u{1b}[2J").display().to_string()],
+        vec!["check".to_owned(), evidence.path("none\u{1b}[2J").display().to_string()],
     ];
     let run = |arguments: &[String]| {
         let output = Command::new(env!("CARGO_BIN_EXE_retrograde"))

@@ -8,9 +8,10 @@ mod folders;
 mod hostile;
 mod member;
 
+use crate::support::folder::Folder;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// The secret text.
@@ -21,28 +22,6 @@ pub const NUMBER: &str = "7333774259";
 
 /// A label of Secrets. Selectors are compared with labels, so a container has them. No report does.
 pub const LABEL: &str = "Hunter3label";
-
-/// A folder, removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("retrograde-secrets-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A text plain, in base64 at each of its three alignments, and in hexadecimal.
 fn forms(secret: &str) -> Vec<String> {
@@ -90,7 +69,7 @@ const REPORTS: [&str; 8] = ["human", "json", "html", "markdown", "junit", "sarif
 
 /// Runs every command on a folder and searches all output for secrets. Returns the page.
 fn run_all(evidence: &str, name: &str) -> String {
-    let to = Folder::new(&format!("{name}-to"));
+    let to = Folder::new();
     let reports = |prefix: &str| REPORTS.map(|kind| format!("{kind}={}", to.text(&format!("{prefix}.{kind}"))));
     let check = |path: &str, prefix: &str| {
         let mut arguments = vec!["check".to_owned(), path.to_owned(), "--verbose".into(), "--proofs".into()];
@@ -114,7 +93,7 @@ fn run_all(evidence: &str, name: &str) -> String {
     ];
     let run = |arguments: &[String]| -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_retrograde"));
-        command.args(arguments).env("RETROGRADE_CACHE_DIR", to.0.join("cache")).output().unwrap()
+        command.args(arguments).env("RETROGRADE_CACHE_DIR", to.path("cache")).output().unwrap()
     };
     let look = |arguments: &[String]| {
         let output = run(arguments);
@@ -133,7 +112,7 @@ fn run_all(evidence: &str, name: &str) -> String {
         look(&check(&packed, "packed"));
         look(&typed(&["show", &packed, "--verbose"]));
     }
-    for folder in [to.0.clone(), to.0.join("cache")] {
+    for folder in [to.root().to_owned(), to.path("cache")] {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file()) {
             let bytes = fs::read(entry.path()).unwrap();
             let of = format!("{name}: {}", entry.path().display());
@@ -166,17 +145,17 @@ fn no_command_writes_what_is_secret_in_any_folder() {
 /// Whether a secret leaves a folder, or a required text is not shown. Standard error has the reason.
 fn fails(folder: &folders::Laden) -> bool {
     std::panic::catch_unwind(|| {
-        let evidence = Folder::new(folder.name);
+        let evidence = Folder::new();
         let mut laden = false;
         for (name, bytes) in &folder.files {
-            let path = evidence.0.join(name);
+            let path = evidence.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, bytes).unwrap();
             let has = |form: &String| bytes.windows(form.len()).any(|window| window == form.as_bytes());
             laden |= name.ends_with(".gz") || forms(SECRET).iter().any(has);
         }
         assert!(laden, "{} has nothing secret", folder.name);
-        let page = run_all(&evidence.0.display().to_string(), folder.name);
+        let page = run_all(&evidence.root().display().to_string(), folder.name);
         for shown in &folder.shown {
             assert!(page.contains(shown), "{}: the page lacks {shown}", folder.name);
         }

@@ -5,4 +5,5 @@ pub mod container;
 pub mod dice;
 pub mod draws;
 pub mod etcd;
+pub mod folder;
 pub mod program;
