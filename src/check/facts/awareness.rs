@@ -45,7 +45,7 @@ pub fn doubt(evidence: &Evidence<'_>, (showing, at): (EvidenceRef, Time), later:
     let before = history.operation(earlier).incarnation;
     if order.sessions.is_guess(before, later.incarnation) {
         return Some(
-            "the labels of the two process lives name no place, so they may belong to two processes (--same-process)",
+            "the labels of the two incarnations name no place, so they may belong to two processes (--same-process)",
         );
     }
     let of_client = |o: &Operation| o.marks.has(Marks::CLIENT_SIDE);

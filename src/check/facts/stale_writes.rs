@@ -65,9 +65,7 @@ impl<'h> Evidence<'h> {
     pub(in crate::check) fn unconditioned(&self) -> &'h Unconditioned {
         self.facts.unconditioned.get_or_init(|| Unconditioned::of(self))
     }
-}
 
-impl<'h> Evidence<'h> {
     /// For each request that removed its object: the revision through which every version existed before.
     fn removal_bounds(&self) -> &'h FxHashMap<OperationId, Revision> {
         self.facts.removal_bounds.get_or_init(|| {

@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             summary: format!("{client} {began} with {request}, which any server may answer with a state of any age"),
             facts,
             reason: "with resourceVersion=0 a server answers from its cache, however stale that cache is".to_owned(),
-            refuted_by: "an earlier read of this process life that asked for the present state".to_owned(),
+            refuted_by: "an earlier read of this incarnation that asked for the present state".to_owned(),
             consequence: "the process may read an older state than it had seen before its restart".to_owned(),
         });
     }
