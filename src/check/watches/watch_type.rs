@@ -183,10 +183,13 @@ fn contradicted(
 /// An event: its delivery and its watch.
 type Event = (usize, OperationId);
 
-/// The first event of each change after the initial parts of all streams, and the first event of another type. The scope is
-/// part of the change if it selects. All streams of one scope must give one type to one change.
+/// A change in a scope: key, revision, and the scope if it selects.
+type ScopedChange = (KeyId, Revision, Option<ScopeId>);
+
+/// The first event of each change after the initial parts of all streams, and the first event of another type. All streams of
+/// one scope must give one type to one change.
 #[derive(Default)]
-struct Disagreements(FxHashMap<(KeyId, Revision, Option<ScopeId>), (Event, Option<Event>)>);
+struct Disagreements(FxHashMap<ScopedChange, (Event, Option<Event>)>);
 
 impl Disagreements {
     fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, index: usize) {
