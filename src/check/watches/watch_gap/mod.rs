@@ -137,15 +137,21 @@ impl<'c, 'h> Account<'c, 'h> {
                 _ if !self.scoped => None,
                 _ if puts && selected == Some(true) => Some(Owed::Selected),
                 Some((_, false)) => None,
-                // The list from which the stream continues showed the object in the selection.
-                None if selective && let Some(held) = self.held(membership, version.key) => Some(held),
-                None if !puts && !selective => Some(Owed::Selected),
-                None if selected == Some(false) || !puts => {
-                    let presence = self.evidence.order.presence(history);
-                    let start = presence.version_at(version.key, self.after);
-                    start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
+                None => {
+                    // The list from which the stream continues may have shown the object in the selection.
+                    let held = if selective { self.held(membership, version.key) } else { None };
+                    held.or_else(|| {
+                        if !puts && !selective {
+                            return Some(Owed::Selected);
+                        }
+                        if puts && selected != Some(false) {
+                            return None;
+                        }
+                        let presence = self.evidence.order.presence(history);
+                        let start = presence.version_at(version.key, self.after);
+                        start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
+                    })
                 }
-                None => None,
             };
             match proof {
                 Some(_) if changes.is_contradicted(&version) => {

@@ -169,7 +169,9 @@ const AUDIT: &[(&str, Shape)] = &[
 ];
 
 /// An event, or a list of events on one line.
-const AUDIT_LINE: Shape = Object(&{
+const AUDIT_LINE: Shape = Object(&AUDIT_MEMBERS);
+
+const AUDIT_MEMBERS: [(&str, Shape); AUDIT.len() + 1] = {
     let mut members = [("items", Each(&Object(AUDIT))); AUDIT.len() + 1];
     let mut at = 0;
     while at < AUDIT.len() {
@@ -177,7 +179,7 @@ const AUDIT_LINE: Shape = Object(&{
         at += 1;
     }
     members
-});
+};
 
 const WATCH_EVENT: Shape =
     Object(&[("type", Word(&["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])), ("object", BODY)]);
