@@ -131,7 +131,7 @@ impl Operations {
     pub fn get(&self, index: usize) -> Operation {
         let (row, record) = (&self.rows[index], &self.records[index]);
         if row.form & WHOLE != 0 {
-            return self.whole(index);
+            return *self.whole(index);
         }
         let (file, server, clock) = self.sources[(row.source >> STATUS) as usize];
         let (answer_uid, attributes, (items_start, items_len)) = match row.form & ITEMS {
@@ -171,8 +171,8 @@ impl Operations {
     }
 
     #[cold]
-    fn whole(&self, index: usize) -> Operation {
-        self.whole[&(index as u32)]
+    fn whole(&self, index: usize) -> &Operation {
+        &self.whole[&(index as u32)]
     }
 
     /// All operations, by number.

@@ -95,7 +95,7 @@ impl History {
     }
 
     /// An operation.
-    #[inline]
+    #[inline(always)]
     pub fn operation(&self, id: OperationId) -> Operation {
         self.operations.get(id.index())
     }
