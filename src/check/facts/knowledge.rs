@@ -10,6 +10,8 @@ use crate::history::{
 use crate::ingest::Time;
 use crate::order::{Reading, Relation, is_deliberate, premise, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The state of a name as a process knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,7 @@ pub struct ClientKnowledge {
     recorders: FxHashSet<IncarnationId>,
     /// Lives that may be of the same process as a wanted one.
     kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
+    lives: OnceLock<FxHashMap<(IncarnationId, KeyId), FxHashMap<Symbol, ReadsOfLife>>>,
 }
 
 impl ClientKnowledge {
@@ -259,22 +262,46 @@ impl ClientKnowledge {
         (!overtaken && !known_to_kin).then_some(last)
     }
 
-    /// Whether the process read a name before a moment only by recorded times of unrelated clocks.
-    pub fn may_have_known(
+    /// Whether the process read an object of a name, in a version up to a revision, before a moment only by recorded times of
+    /// unrelated clocks. Without a uid, any object of the name counts.
+    pub fn may_have_read(
         &self,
         evidence: &Evidence<'_>,
-        incarnation: IncarnationId,
-        key: KeyId,
+        of: (IncarnationId, KeyId),
+        uid: Symbol,
         moment: (Time, ClockId),
-        counts: impl Fn(&LastRead) -> bool,
+        through: Revision,
     ) -> bool {
-        let clocks = &evidence.order.clocks;
-        let relation = |g: &LastRead| clocks.relation(g.moment, moment);
-        let is_open = |g: &LastRead| counts(g) && matches!(relation(g), Relation::BeforeUnless(_));
-        of_each_clock(self.of(incarnation, key)).any(|of_clock| {
-            let from = of_clock.partition_point(|g| clocks.before(g.moment, moment));
-            let possible = |g: &&LastRead| relation(g) != Relation::NotBefore;
-            of_clock[from..].iter().take_while(possible).any(is_open)
+        let Some(lives) = self.lives().get(&of) else { return false };
+        let is_open = |reads: &ReadsOfLife| reads.may_precede(evidence, moment, through);
+        if uid.is_some() { lives.get(&uid).is_some_and(is_open) } else { lives.values().any(is_open) }
+    }
+
+    /// Whether the process read another object of a name before a moment only by recorded times of unrelated clocks.
+    /// `is_other` decides for a life by one of its reads.
+    pub fn may_have_read_another(
+        &self,
+        evidence: &Evidence<'_>,
+        of: (IncarnationId, KeyId),
+        moment: (Time, ClockId),
+        is_other: impl Fn(&LastRead) -> bool,
+    ) -> bool {
+        let lives = self.lives().get(&of).into_iter().flat_map(FxHashMap::values);
+        lives.filter(|life| is_other(&life.reads[0])).any(|life| life.open(evidence, moment).next().is_some())
+    }
+
+    /// The reads that show an object, by process, name and uid. Each question about one life then looks at its reads alone.
+    fn lives(&self) -> &FxHashMap<(IncarnationId, KeyId), FxHashMap<Symbol, ReadsOfLife>> {
+        self.lives.get_or_init(|| {
+            let mut all: FxHashMap<_, FxHashMap<Symbol, ReadsOfLife>> = FxHashMap::default();
+            for (of, reads) in &self.of {
+                for read in reads {
+                    if let Known::Life(uid) = read.known {
+                        all.entry(*of).or_default().entry(uid).or_default().push(*read);
+                    }
+                }
+            }
+            all
         })
     }
 
@@ -299,6 +326,47 @@ impl ClientKnowledge {
             history.covers_key(o.scope, key)
                 && !clocks.before((o.ret, o.clock), after)
                 && clocks.relation((o.invoke, o.clock), before) != Relation::NotBefore
+        })
+    }
+}
+
+/// The reads of one life by one process, by clock, then by time.
+#[derive(Debug, Default)]
+struct ReadsOfLife {
+    reads: Vec<LastRead>,
+    /// For each read, the lowest version of it and of the reads before it on the same clock.
+    lowest: Vec<Revision>,
+}
+
+impl ReadsOfLife {
+    fn push(&mut self, read: LastRead) {
+        let before = self.reads.last().filter(|last| last.moment.1 == read.moment.1).and(self.lowest.last());
+        let known = before.into_iter().chain([&read.revision]).filter(|revision| revision.is_some());
+        self.lowest.push(known.min().copied().unwrap_or_default());
+        self.reads.push(read);
+    }
+
+    /// On each clock, the indices of the reads before a moment by unrelated clocks.
+    fn open(&self, evidence: &Evidence<'_>, moment: (Time, ClockId)) -> impl Iterator<Item = Range<usize>> {
+        let clocks = &evidence.order.clocks;
+        let mut start = 0;
+        of_each_clock(&self.reads).filter_map(move |reads| {
+            let first = start;
+            start += reads.len();
+            // A later time of one clock is never before a moment that an earlier time of it is not before.
+            let from = reads.partition_point(|g| clocks.relation(g.moment, moment) == Relation::Before);
+            let is_open = |g: &LastRead| matches!(clocks.relation(g.moment, moment), Relation::BeforeUnless(_));
+            let to = from + reads[from..].partition_point(is_open);
+            (from < to).then_some(first + from..first + to)
+        })
+    }
+
+    /// Whether a read of a version up to a revision is before a moment by unrelated clocks.
+    fn may_precede(&self, evidence: &Evidence<'_>, moment: (Time, ClockId), through: Revision) -> bool {
+        let is_wanted = |revision: Revision| revision.is_some() && revision <= through;
+        self.open(evidence, moment).any(|open| {
+            // The latest read is the likely one. No read is looked at if all versions are above the revision.
+            is_wanted(self.lowest[open.end - 1]) && self.reads[open].iter().rev().any(|g| is_wanted(g.revision))
         })
     }
 }

@@ -132,9 +132,8 @@ impl Unconditioned {
         let is_same =
             |read: &LastRead| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
         let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else {
-            let counts = |read: &LastRead| is_same(read) && read.revision.is_some() && read.revision <= through;
-            self.unordered +=
-                u64::from(memories.may_have_known(evidence, o.incarnation, o.key, (o.invoke, o.clock), counts));
+            let (of, moment) = ((o.incarnation, o.key), (o.invoke, o.clock));
+            self.unordered += u64::from(memories.may_have_read(evidence, of, o.answer_uid, moment, through));
             return;
         };
         if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {

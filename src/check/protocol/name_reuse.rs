@@ -80,7 +80,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let Some(seen) = last(&|_| true) else {
-            if memories.may_have_known(evidence, o.incarnation, o.key, moment, other) {
+            if memories.may_have_read_another(evidence, (o.incarnation, o.key), moment, other) {
                 ruling.undecided("writes by name that nothing proves to follow a read of another object");
             }
             continue;
