@@ -4,12 +4,13 @@
 //! committed before the request at fault was sent. Invariant: nothing else of a finding changes, and no statement goes beyond the
 //! evidence.
 
+mod own_writes;
 mod premise;
 mod read;
 mod write;
 
 use crate::check::{Evidence, Facts, Finding, Judgement, Kind, Options, Prevention};
-use crate::history::{History, OperationId};
+use crate::history::{History, KeyId, OperationId};
 use crate::order::Order;
 
 /// Computes and fills in what would have prevented each violation and suspect.
@@ -48,7 +49,7 @@ impl Preventions {
 
 fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
     let Some(fault) = fault(evidence, finding) else { return Vec::new() };
-    match finding.rule {
+    let mut preventions = match finding.rule {
         "monotonic-reads" | "read-your-writes" | "stale-consistent-read" | "below-minimum" => {
             read::preventions(evidence, finding, fault)
         }
@@ -58,13 +59,24 @@ fn preventions(evidence: &Evidence<'_>, finding: &Finding) -> Vec<Prevention> {
         }
         "name-reuse" | "ghost-actor" | "blind-write" => write::preventions(evidence, finding, fault),
         _ => Vec::new(),
-    }
+    };
+    preventions.extend(own_writes::prevention(evidence, finding, fault));
+    preventions
 }
 
 /// The request at fault: that of the last fact with a request.
 fn fault(evidence: &Evidence<'_>, finding: &Finding) -> Option<OperationId> {
     let facts = finding.certificate.facts.iter().rev();
     facts.map(|f| f.operation).find(|o| o.is_some() && o.index() < evidence.history.operations.len())
+}
+
+/// The object of a finding: its key, else the last key among its facts.
+fn subject(finding: &Finding) -> KeyId {
+    if finding.key.is_some() {
+        return finding.key;
+    }
+    let keys = finding.certificate.facts.iter().rev().map(|f| f.key);
+    keys.into_iter().find(|k| k.is_some()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -113,5 +125,58 @@ mod tests {
         let (first, effect, _) = list.first().expect("a prevention");
         assert!(first.contains("watch from resourceVersion=20") && *effect == Effect::Impossible, "{list:?}");
         assert!(!list.iter().any(|(request, ..)| request.contains("NotOlderThan")), "{list:?}");
+    }
+
+    /// Effect and reason of the read-your-own-writes client for the findings of a rule.
+    fn own_writes(rule: &str, sketch: &str) -> Vec<(Effect, String)> {
+        let all = prevented(rule, sketch).into_iter();
+        let own = all.filter(|(request, ..)| request.contains("read-your-own-writes"));
+        own.map(|(_, effect, because)| (effect, because)).collect()
+    }
+
+    /// A binder whose cache has no claim releases the volume of a claim that exists since 20.
+    const BINDER: &str =
+        "client binder user=system:serviceaccount:kube-system:persistent-volume-binder\nclient user user=alice\n";
+    const DECIDES: &str = "user@A    CREATE persistentvolumes/pv-1 => persistentvolumes/pv-1:v1@22\n\
+                           binder@A  READ persistentvolumeclaims/data => absent for pass\n\
+                           binder@A  PUT persistentvolumes/pv-1:v1@22 status for pass => persistentvolumes/pv-1:v1@30\n\
+                           user@A    PUT persistentvolumeclaims/data:c1@20 => persistentvolumeclaims/data:c1@41\n";
+
+    fn claim(by: &str, name: &str, uid: &str, at: u32) -> String {
+        format!("{by}@A CREATE persistentvolumeclaims/{name} => persistentvolumeclaims/{name}:{uid}@{at}\n")
+    }
+
+    #[test]
+    fn a_client_that_waits_for_its_own_write_of_the_object_reads_it() {
+        let text = [BINDER, &claim("binder", "data", "c1", 20), DECIDES].concat();
+        let found = own_writes("false-absence", &text);
+        assert!(matches!(&*found, [(Effect::Impossible, because)] if because.contains("at 20")), "{found:?}");
+    }
+
+    #[test]
+    fn a_client_does_not_wait_for_the_write_of_another_client() {
+        let text = [BINDER, &claim("user", "data", "c1", 20), DECIDES].concat();
+        let found = own_writes("false-absence", &text);
+        assert!(matches!(&*found, [(Effect::None, because)] if because.contains("no write")), "{found:?}");
+    }
+
+    #[test]
+    fn a_read_of_one_object_does_not_wait_for_the_write_of_another_object() {
+        let text = [BINDER, &claim("user", "data", "c1", 20), &claim("binder", "logs", "c2", 21), DECIDES].concat();
+        let found = own_writes("false-absence", &text);
+        assert!(
+            matches!(&*found, [(Effect::Narrowed, because)] if because.contains("a list of the kind waits")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_restarted_client_does_not_wait_for_the_writes_of_its_former_life() {
+        let text = "client k user=system:node:n\nk/1@A CREATE a => a:u1@10\nk/2@B LIST rv=0 => 5 {}\n";
+        let found = own_writes("read-your-writes", text);
+        assert!(matches!(&*found, [(Effect::None, because)] if because.contains("restart")), "{found:?}");
+        let text = "c@A CREATE a => a:u1@10\nc@B LIST rv=0 => 5 {}\n";
+        let found = own_writes("read-your-writes", text);
+        assert!(matches!(&*found, [(Effect::Impossible, _)]), "{found:?}");
     }
 }

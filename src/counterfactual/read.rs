@@ -1,5 +1,6 @@
 //! Alternative reads: other resource versions, live reads, and clients that check what they get.
 
+use super::subject;
 use crate::check::{BrokenBy, Effect, Evidence, Finding, Prevention};
 use crate::history::{Asked, KeyId, OperationId, Revision, Verb};
 use crate::order::{Change, Version};
@@ -150,15 +151,6 @@ pub fn resumptions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             because: "the list shows the state, not the changes that led to it".to_owned(),
         },
     ]
-}
-
-/// The object of a finding: its key, else the last key among its facts.
-fn subject(finding: &Finding) -> KeyId {
-    if finding.key.is_some() {
-        return finding.key;
-    }
-    let keys = finding.certificate.facts.iter().rev().map(|f| f.key);
-    keys.into_iter().find(|k| k.is_some()).unwrap_or_default()
 }
 
 fn would_show(evidence: &Evidence<'_>, key: KeyId, found: Option<Version>) -> String {
