@@ -51,12 +51,14 @@ fn the_commands_of_the_guide_do_what_it_says() {
             copied(&root().join("histories/incidents/kubelet-restart").join(variant), &folder.join("evidence"));
             let _ = std::fs::remove_file(folder.join("evidence/expected.json"));
             let mut shell = shell(command, &folder);
-            let output = shell.env("GITHUB_STEP_SUMMARY", folder.join("summary.md")).output().expect("a shell");
+            let artifacts = folder.join("artifacts");
+            std::fs::create_dir(&artifacts).expect("a folder");
+            let output = shell.env("ARTIFACTS", &artifacts).output().expect("a shell");
             assert_eq!(output.status.code(), Some(code), "{command}");
             for report in command.split(" --report ").skip(1) {
                 let (_, name) = report.trim().split_once('=').expect("KIND=FILE");
-                let name = if name.contains('$') { "summary.md" } else { name };
-                let written = std::fs::metadata(folder.join(name)).map_or(0, |file| file.len());
+                let name = name.trim_matches('"').replace("$ARTIFACTS", "artifacts");
+                let written = std::fs::metadata(folder.join(&name)).map_or(0, |file| file.len());
                 assert!(written > 0, "{command} wrote no {name}");
             }
             std::fs::remove_dir_all(&folder).expect("the folder");

@@ -22,6 +22,7 @@ mod linearizability;
 mod mutation;
 mod output;
 mod packing;
+mod release;
 mod reports;
 mod same_version;
 mod secrets;
