@@ -24,13 +24,14 @@ pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
     }
 
     /// The slots that are not in another set.
-    fn minus(&self, other: &Self) -> impl Iterator<Item = u32> + use<Self> {
-        let (mut word, mine, other) = (0, self.clone(), other.clone());
-        let mut left = mine.words().first().map_or(0, |m| m & !other.words()[0]);
+    fn minus<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = u32> + use<'m, Self> {
+        let (mine, other) = (self.words(), other.words());
+        let mut word = 0;
+        let mut left = mine.first().map_or(0, |mine| mine & !other[0]);
         std::iter::from_fn(move || {
             while left == 0 {
                 word += 1;
-                left = mine.words().get(word)? & !other.words()[word];
+                left = mine.get(word)? & !other[word];
             }
             let slot = word as u32 * 64 + left.trailing_zeros();
             left &= left - 1;

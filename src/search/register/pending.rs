@@ -41,8 +41,9 @@ pub(super) struct PendingOps<'p, M> {
     pub(super) at: u32,
     classes: Vec<Class>,
     slots: Vec<Slot>,
-    /// Pending failed compare-and-sets.
-    pub(super) failed: M,
+    /// Pending failed compare-and-sets, and how many they are.
+    failed: M,
+    failed_pending: u32,
     /// Pending reads and failed compare-and-sets.
     pub(super) observers: M,
     /// Pending writes.
@@ -62,6 +63,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             classes: vec![Class { head: NONE, tail: NONE, future: 0 }; automaton.kinds.len()],
             slots: vec![Slot { operation: NONE, before: NONE, next: NONE }; course.slots],
             failed: M::none(course.slots),
+            failed_pending: 0,
             observers: M::none(course.slots),
             writes: M::none(course.slots),
             failing: 0,
@@ -130,7 +132,10 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         let class = self.class(slot) as usize;
         let Slot { before, next, .. } = self.slots[slot as usize];
         self.link(class, before, next);
-        self.failed.remove(slot);
+        if self.failed.has(slot) {
+            self.failed.remove(slot);
+            self.failed_pending -= 1;
+        }
         self.observers.remove(slot);
         self.writes.remove(slot);
         self.at += 1;
@@ -176,6 +181,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             Kind::FailedCas(_) => {
                 self.observers.add(slot);
                 self.failed.add(slot);
+                self.failed_pending += 1;
             }
             Kind::Write(_) => self.writes.add(slot),
             Kind::Cas(..) | Kind::Append => {}
@@ -254,10 +260,10 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     }
 
     /// The pending operations of a class that are not linearized, by return.
-    pub(super) fn undone<'o>(&'o self, class: u32, done: &M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
-        let (mut slot, done) = (self.first(class), done.clone());
+    pub(super) fn undone<'o>(&'o self, class: u32, done: &'o M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
+        let mut slot = self.first(class);
         std::iter::from_fn(move || {
-            let found = Some(self.first_undone(slot, &done)).filter(|&found| found != NONE)?;
+            let found = Some(self.first_undone(slot, done)).filter(|&found| found != NONE)?;
             slot = self.next(found);
             Some(found)
         })
@@ -289,22 +295,29 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     /// Whether there was any.
     pub(super) fn serve(&self, done: &mut M, state: u32, before: u32) -> bool {
-        let mut any = false;
+        let served = self.served(done, state, before);
+        served.iter().for_each(|&slot| done.add(slot));
+        !served.is_empty()
+    }
+
+    /// The slots that [`PendingOps::serve`] linearizes.
+    pub(super) fn served(&self, done: &M, state: u32, before: u32) -> Vec<u32> {
+        let mut served = Vec::new();
         let mut slot = self.first(self.automaton().reads(state));
         while slot != NONE {
             if !done.has(slot) && self.invoked(slot) < before {
-                done.add(slot);
-                any = true;
+                served.push(slot);
             }
             slot = self.next(slot);
         }
-        for slot in self.failed.minus(done) {
-            if self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before {
-                done.add(slot);
-                any = true;
-            }
-        }
-        any
+        let explains = |&slot: &u32| self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before;
+        served.extend(self.failed_undone(done).filter(explains));
+        served
+    }
+
+    /// The pending failed compare-and-sets that are not linearized. Looks at the masks only if there are any pending.
+    fn failed_undone<'o>(&'o self, done: &'o M) -> impl Iterator<Item = u32> + use<'o, 'p, M> {
+        (self.failed_pending > 0).then(|| self.failed.minus(done)).into_iter().flatten()
     }
 
     /// Whether an operation of a class must still be linearized.
@@ -370,7 +383,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
 
     /// Whether any compare-and-set must still fail.
     pub(super) fn any_failing(&self, done: &M) -> bool {
-        self.failing > 0 || self.failed.minus(done).next().is_some()
+        self.failing > 0 || self.failed_undone(done).next().is_some()
     }
 
     /// Whether an operation still needs a state that cannot come back.
@@ -389,7 +402,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
                     - uses.count(at.used, optional);
             }
         }
-        wanted + self.failing + self.failed.minus(&at.linearized).count() as u32
+        wanted + self.failing + self.failed_undone(&at.linearized).count() as u32
     }
 
     /// Bytes held.

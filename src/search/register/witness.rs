@@ -252,11 +252,9 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
 
     /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     fn serve(&mut self, state: u32, before: u32, place: u32) {
-        let mut after = self.made.done.clone();
-        self.open.serve(&mut after, state, before);
-        for slot in after.minus(&self.made.done.clone()) {
-            self.see(slot, place);
-        }
+        let mut served = self.open.served(&self.made.done, state, before);
+        served.sort_unstable();
+        served.into_iter().for_each(|slot| self.see(slot, place));
     }
 
     fn see(&mut self, slot: u32, place: u32) {
