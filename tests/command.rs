@@ -204,3 +204,30 @@ fn logs_that_may_be_of_several_servers_are_counted_in_one_line() {
         assert_eq!(reasons[0].contains(&format!(" and {n} more: ")), n > 0, "{reasons:?}");
     }
 }
+
+#[test]
+fn functions_of_a_log_can_have_other_names_than_in_the_model() {
+    let log = |shown: &str| {
+        format!(
+            "{{:process 0 :type :invoke :f :write-set :value 1}}\n{{:process 0 :type :ok :f :write-set :value 1}}\n\
+             {{:process 1 :type :invoke :f :read-set-all :value nil}}\n{{:process 1 :type :ok :f :read-set-all :value {shown}}}\n"
+        )
+    };
+    let folder = crate::support::folder::Folder::new();
+    let functions = "--functions=write-set=add,read-set-all=read";
+    for (name, shown, code) in [("kept", "#{1}", 0), ("lost", "#{}", 1)] {
+        let (path, saved, packed) =
+            (folder.text(name), folder.text(&format!("{name}.json")), folder.text(&format!("{name}.rgh")));
+        std::fs::write(&path, log(shown)).unwrap();
+        assert_eq!(retrograde(&["check", "--quiet", "--model=set", &path]).status.code(), Some(3));
+        let check = ["check", "--quiet", "--proofs", "--model=set", functions, &format!("--json={saved}"), &path];
+        assert_eq!(retrograde(&check).status.code(), Some(code));
+        assert_eq!(retrograde(&["verify", "--model=set", functions, &saved, &path]).status.code(), Some(0));
+        assert_eq!(retrograde(&["pack", functions, "-o", &packed, &path]).status.code(), Some(0));
+        assert_eq!(retrograde(&["check", "--quiet", "--model=set", &packed]).status.code(), Some(code));
+        let again = retrograde(&["check", "--model=set", functions, &packed]);
+        assert!(String::from_utf8_lossy(&again.stderr).contains("--functions to `retrograde pack`"));
+    }
+    let wrong = retrograde(&["check", "--functions=write-set=ad", &folder.text("kept")]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no model has the function 'ad'; functions: acquire"));
+}

@@ -51,7 +51,7 @@ pub enum Command {
 
 const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no report could be made.";
 
-const PACKED: &str = "The file keeps --source, --format and --domain, so give them here. Give --rules here and to every check. Lines of \
+const PACKED: &str = "The file keeps --source, --format, --domain and --functions, so give them here. Give --rules here and to every check. Lines of \
                       the evidence are not copied; they are read again from their old path, or from beside the file. \
                       Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
 const VERIFY_EXIT_CODES: &str =
@@ -100,6 +100,9 @@ pub struct Evidence {
     /// list-append, mutex, queue, unordered-queue, set, counter, pool.
     #[arg(long, value_name = "NAME", value_parser = models(), hide_possible_values = true)]
     pub model: Option<String>,
+    /// Functions of operation logs that have other names than in the models (docs/linearizability.md): `write-set=add`.
+    #[arg(long, value_name = "NAME=FUNCTION,...", value_delimiter = ',', value_parser = value::function)]
+    pub functions: Vec<(String, String)>,
     /// A rules file: the meaning of your objects' fields, and conditions on them (repeatable; docs/rules-file.md).
     #[arg(long, value_name = "FILE")]
     pub rules: Vec<PathBuf>,

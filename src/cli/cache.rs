@@ -101,6 +101,7 @@ fn question(input: &Input) -> anyhow::Result<String> {
     writeln!(question, "{}", outside(&program)?)?;
     writeln!(question, "{} {}", input.read.block_bytes, input.read.max_line_bytes)?;
     writeln!(question, "{:?} {:016x}", input.domains.overrides, input.read.fields.fingerprint())?;
+    writeln!(question, "{:?}", input.read.functions)?;
     let mut opener = ingest::Opener::default();
     for file in &input.files {
         let identity = file.identity;

@@ -210,13 +210,13 @@ impl Input {
         }
         let declarations = crate::rules_files(&typed.rules)?;
         let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
-        refuse_to_change_what_is_packed(&files, &typed.domain)?;
+        refuse_to_change_what_is_packed(&files, !typed.domain.is_empty() || !typed.functions.is_empty())?;
         let threads = typed.threads.map(usize::from);
         let memory = typed.memory.unwrap_or_else(halting::default_memory);
         let clock_skew = typed.clock_skew.map(nanoseconds);
         Ok(Input {
             files,
-            read: read_options(threads, memory, &declarations),
+            read: ReadOptions { functions: typed.functions.into(), ..read_options(threads, memory, &declarations) },
             declarations,
             domains: Domains { overrides: typed.domain },
             order: OrderOptions { clock_skew, same_process: typed.same_process },
@@ -243,11 +243,14 @@ impl Input {
 }
 
 /// Refuses declarations for a container, whose evidence was read with those given to `pack`.
-fn refuse_to_change_what_is_packed(files: &[InputFile], domains: &[(String, String, String)]) -> anyhow::Result<()> {
-    let said = |file: &&InputFile| !domains.is_empty() || !file.source.glob.is_empty() || file.format.is_some();
+fn refuse_to_change_what_is_packed(files: &[InputFile], declared: bool) -> anyhow::Result<()> {
+    let said = |file: &&InputFile| declared || !file.source.glob.is_empty() || file.format.is_some();
     let mut opener = ingest::Opener::default();
     match files.iter().filter(said).find(|file| opener.is_container(file)) {
-        Some(file) => bail!("{} is a container: give --source, --format and --domain to `retrograde pack`", file.shown),
+        Some(file) => bail!(
+            "{} is a container: give --source, --format, --domain and --functions to `retrograde pack`",
+            file.shown
+        ),
         None => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! Parses values of options: durations, sizes, and pairs.
 
 use crate::ingest::{Format, Time};
+use crate::model::Model;
 use crate::report;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +76,22 @@ pub fn domain(text: &str) -> Result<(String, String, String), String> {
     match parts {
         Some((group, plural, name)) if !plural.is_empty() && !name.is_empty() => Ok((group, plural, name)),
         _ => Err("GROUP/RESOURCE=NAME is expected, such as apps/deployments=main or events=events".to_owned()),
+    }
+}
+
+/// Parses `NAME=FUNCTION`, with a function of a provided model.
+pub fn function(text: &str) -> Result<(String, String), String> {
+    let functions = Model::ALL.into_iter().flat_map(Model::functions);
+    let is_known = |function: &&str| functions.clone().any(|known| known == function);
+    match text.split_once('=') {
+        Some((name, function)) if !name.is_empty() && is_known(&function) => Ok((name.to_owned(), function.to_owned())),
+        Some((_, function)) => {
+            let mut names: Vec<&str> = functions.copied().collect();
+            names.sort_unstable();
+            names.dedup();
+            Err(format!("no model has the function '{function}'; functions: {}", names.join(", ")))
+        }
+        None => Err("NAME=FUNCTION is expected, such as write-set=add".to_owned()),
     }
 }
 

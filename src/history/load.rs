@@ -96,7 +96,7 @@ fn load_others(
         Collected::Cluster(batch) => builder.merge(file, first_line, *batch),
         Collected::Log(batch) => {
             if logs.back().is_none_or(|log| log.file != file) {
-                logs.push_back(Log::new(file, &inputs[file.0 as usize]));
+                logs.push_back(Log::new(file, &inputs[file.0 as usize], &options.functions));
             }
             if let Some(log) = logs.back_mut() {
                 log.pairing.merge(&mut log.names, first_line, *batch);
@@ -218,8 +218,8 @@ struct Log {
 }
 
 impl Log {
-    fn new(file: FileId, input: &InputFile) -> Log {
-        Log { file, names: Interner::default(), pairing: Pairing::new(&input.shown) }
+    fn new(file: FileId, input: &InputFile, functions: &Arc<[(String, String)]>) -> Log {
+        Log { file, names: Interner::default(), pairing: Pairing::new(&input.shown, functions.clone()) }
     }
 
     /// The history of the log. Its only file has id 0.

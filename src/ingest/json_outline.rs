@@ -119,7 +119,8 @@ impl<'a> Outline<'a> {
         if (self.has("type") && self.has("object")) || (cut && self.keys == self.bit("object")) {
             return Evidence::Watch;
         }
-        if self.has("process") && (self.has("op") || self.has("f")) && (self.has("type") || self.has("invoke"))
+        let of_process = self.has("process") || self.has("client");
+        if of_process && (self.has("op") || self.has("f")) && (self.has("type") || self.has("invoke"))
             || (kind == b"operations" && (self.has("version") || self.has("model")))
         {
             return Evidence::Operation;
@@ -287,6 +288,7 @@ mod tests {
             (r#"{"Header":{"revision":2},"Events":null,"Canceled":false}"#, Evidence::Etcd),
             (r#"{"process":0,"type":"invoke","f":"read"}"#, Evidence::Operation),
             (r#"{"op":"read","process":"a","invoke":1,"return":2}"#, Evidence::Operation),
+            (r#"{"client":3,"type":"ok","op":"read"}"#, Evidence::Operation),
             (r#"{"kind":"operations","version":1}"#, Evidence::Operation),
             (r#"{"process":0,"op":"read"}"#, Evidence::Unknown),
             (r#"{"time":"x","msg":"y"}"#, Evidence::Unknown),

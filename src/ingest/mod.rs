@@ -121,6 +121,8 @@ pub struct ReadOptions {
     pub max_line_bytes: usize,
     /// Declared fields that are kept.
     pub fields: Arc<Fields>,
+    /// Functions of operation logs that have other names than in the models: the name in the log, and that of the model.
+    pub functions: Arc<[(String, String)]>,
 }
 
 impl ReadOptions {
@@ -144,7 +146,13 @@ impl ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { threads: 0, block_bytes: 8 << 20, max_line_bytes: limits::LONGEST_LINE, fields: Arc::default() }
+        ReadOptions {
+            threads: 0,
+            block_bytes: 8 << 20,
+            max_line_bytes: limits::LONGEST_LINE,
+            fields: Arc::default(),
+            functions: Arc::default(),
+        }
     }
 }
 

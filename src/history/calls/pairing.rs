@@ -11,6 +11,7 @@ use crate::ingest::call::{Ending, Event, Kind, Line};
 use crate::ingest::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use crate::ingest::{self, FileId, Position, Problem, Record, Refused, Time};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The events that one worker collects from a block of an operation log.
 #[derive(Debug, Default)]
@@ -63,6 +64,8 @@ impl ingest::Batch for Batch {
 pub struct Pairing {
     file: FileId,
     path: String,
+    /// Names of functions in the log, each with the name that counts instead.
+    functions: Arc<[(String, String)]>,
     calls: Calls,
     /// The name of the clock, if the log has one.
     pub clock: Option<String>,
@@ -99,10 +102,11 @@ struct Process {
 
 impl Pairing {
     /// For the log at this path, which is the only file of its history.
-    pub fn new(path: &str) -> Pairing {
+    pub fn new(path: &str, functions: Arc<[(String, String)]>) -> Pairing {
         Pairing {
             file: FileId(0),
             path: path.to_owned(),
+            functions,
             calls: Calls::default(),
             clock: None,
             processes: Vec::new(),
@@ -134,11 +138,16 @@ impl Pairing {
         // A log has few names and many events.
         let texts = if first { self.calls.values.texts.len() } else { batch.values.texts.len() };
         let mut known: Vec<Option<Symbol>> = vec![None; texts];
+        let mut renamed: FxHashMap<Symbol, Symbol> = FxHashMap::default();
+        for (from, to) in self.functions.iter() {
+            renamed.insert(names.intern(from), names.intern(to));
+        }
         for row in &batch.rows {
             let texts = if first { &self.calls.values.texts } else { &batch.values.texts };
             let mut name =
                 |symbol: Symbol| *known[symbol.index()].get_or_insert_with(|| names.intern(texts.get(symbol)));
             let (process, function) = (name(row.process), name(row.function));
+            let function = renamed.get(&function).copied().unwrap_or(function);
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };
             self.event(names, process, function, position, &row);

@@ -24,6 +24,9 @@ struct Object<'a> {
     clock: Option<Text<'a>>,
     #[serde(borrow)]
     process: Option<&'a RawValue>,
+    /// Other recorders name the process so.
+    #[serde(borrow)]
+    client: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
     event: Option<Text<'a>>,
     #[serde(borrow, alias = "f")]
@@ -63,10 +66,11 @@ pub(super) fn line(text: &str) -> Result<Line<'_>, Fault> {
             }
         };
     }
-    if !object.kind.is_empty() && object.process.is_none() {
+    let process = object.process.or(object.client);
+    if !object.kind.is_empty() && process.is_none() {
         return Ok(Line::Other);
     }
-    let (Some(process), Some(function)) = (object.process, word(object.op)) else {
+    let (Some(process), Some(function)) = (process, word(object.op)) else {
         return Err(fault("an operation with process and op", text));
     };
     let process = match datum(process)?.0.as_slice() {
@@ -136,6 +140,8 @@ mod tests {
         let whole = event(r#"{"process":"a","op":"read","result":null,"invoke":17,"return":"1970-01-01T00:00:01Z"}"#);
         assert_eq!((whole.kind, whole.at, whole.until), (Kind::Whole(Ending::Ok), Time(17), Time(1_000_000_000)));
         assert_eq!((whole.value, whole.result), (None, Some(Datum(vec![Node::Nil]))));
+        assert_eq!(event(r#"{"client":3,"type":"ok","op":"read"}"#).process, "3");
+        assert_eq!(event(r#"{"client":"pool","process":1,"type":"ok","op":"read"}"#).process, "1");
         let open = event(r#"{"process":1,"op":"write","value":2,"invoke":17}"#);
         assert_eq!(open.kind, Kind::Whole(Ending::Unknown));
     }
