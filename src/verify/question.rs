@@ -46,22 +46,45 @@ pub(super) enum Decision {
     TooLarge,
 }
 
-/// A prefix of an order: completed calls in it, number of crashed calls in it per group, and the state after it.
+/// A prefix of an order: completed calls in it, crashed calls in it, and the state after it.
 #[derive(Clone)]
 struct Place<T> {
     done: Vec<u64>,
-    used: Vec<u32>,
+    used: Used,
     state: T,
 }
 
+/// How many crashed calls of each group are used, by group, without groups of which none is. A log can have as many groups as
+/// calls, and an order uses few of them.
+#[derive(Clone, Default)]
+struct Used(Vec<(u32, u32)>);
+
+impl Used {
+    fn of(&self, group: u32) -> u32 {
+        self.0.binary_search_by_key(&group, |(group, _)| *group).map_or(0, |at| self.0[at].1)
+    }
+
+    fn add(&mut self, group: u32) {
+        match self.0.binary_search_by_key(&group, |(group, _)| *group) {
+            Ok(at) => self.0[at].1 += 1,
+            Err(at) => self.0.insert(at, (group, 1)),
+        }
+    }
+
+    /// Whether another one used no fewer of any group.
+    fn is_within(&self, other: &Used) -> bool {
+        self.0.len() <= other.0.len() && self.0.iter().all(|&(group, used)| used <= other.of(group))
+    }
+}
+
 /// Visited places, with the crashed calls used. A place that used more of each group is dominated by one that used fewer.
-struct Met<T>(HashMap<(Vec<u64>, T), Vec<Vec<u32>>>);
+struct Met<T>(HashMap<(Vec<u64>, T), Vec<Used>>);
 
 impl<T: Clone + Eq + Hash> Met<T> {
     /// Whether a place is new, and the cost of the comparison in steps.
     fn insert(&mut self, place: &Place<T>) -> (bool, u64) {
         let met = self.0.entry((place.done.clone(), place.state.clone())).or_default();
-        if met.iter().any(|fewer| fewer.iter().zip(&place.used).all(|(fewer, used)| fewer <= used)) {
+        if met.iter().any(|fewer| fewer.is_within(&place.used)) {
             return (false, met.len() as u64 / 8);
         }
         met.push(place.used.clone());
@@ -139,7 +162,7 @@ impl<'a, S: Spec> Question<'a, S> {
         let mut held = 0;
         let start = Place {
             done: vec![0; self.required.len().div_ceil(64)],
-            used: vec![0; if any_number { 0 } else { self.optional.len() }],
+            used: Used::default(),
             state: self.spec.initial(),
         };
         let mut met = Met(HashMap::new());
@@ -158,15 +181,15 @@ impl<'a, S: Spec> Question<'a, S> {
                 done[at / 64] |= 1 << (at % 64);
                 (required.call, Place { done, used: place.used.clone(), state: place.state.clone() })
             } else if let Some(group) = self.optional.get(at - self.required.len()) {
-                let number = at - self.required.len();
-                let used = if any_number { 0 } else { place.used[number] };
+                let number = (at - self.required.len()) as u32;
+                let used = if any_number { 0 } else { place.used.of(number) };
                 let Some(&call) = group.get(used as usize) else { continue };
                 if calls[call as usize].invoke > bound {
                     continue;
                 }
                 let mut next = place.clone();
                 if !any_number {
-                    next.used[number] += 1;
+                    next.used.add(number);
                 }
                 (call, next)
             } else {
@@ -189,7 +212,7 @@ impl<'a, S: Spec> Question<'a, S> {
             let (new, cost) = met.insert(&next.1);
             left = left.saturating_sub(cost);
             if new {
-                held += 2 * self.spec.heap_bytes(&next.1.state);
+                held += 2 * (self.spec.heap_bytes(&next.1.state) + size_of_val(&*next.1.used.0));
                 if held > STATES {
                     return Decision::TooLarge;
                 }
