@@ -214,6 +214,9 @@ pub struct Show {
     /// Show the records nearest to a revision.
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub around: Option<crate::history::Revision>,
+    /// Show which rows of the contract of reads the evidence exercises, and which of them a server broke.
+    #[arg(long, conflicts_with_all = ["key", "around"])]
+    pub contract: bool,
 }
 
 /// `retrograde explain`.

@@ -77,6 +77,8 @@ pub struct Showing {
     pub input: Input,
     /// The question; `None` for the overview.
     pub question: Option<Question>,
+    /// Whether to show the rows of the contract instead.
+    pub contract: bool,
     /// The look of the answer.
     pub look: Look,
 }
@@ -198,7 +200,7 @@ impl Showing {
     pub fn of(typed: Show, look: Look) -> anyhow::Result<Showing> {
         let look = Look { verbose: typed.evidence.verbose, ..look };
         let question = typed.key.map(Question::Key).or(typed.around.map(|r| Question::Around(r, MARGIN)));
-        Ok(Showing { input: Input::of(typed.evidence)?, question, look })
+        Ok(Showing { contract: typed.contract, input: Input::of(typed.evidence)?, question, look })
     }
 }
 

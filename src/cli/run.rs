@@ -12,7 +12,7 @@ use crate::history::History;
 use crate::history::Nature;
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
-use crate::report::{Part, Report, calls, cluster, evidence, overview, reading};
+use crate::report::{Part, Report, calls, cluster, contract, evidence, overview, reading};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,13 @@ pub fn show(mut showing: Showing, out: &mut dyn Write) -> anyhow::Result<Exit> {
             page.gap()?;
         }
         match (&showing.question, history.nature()) {
+            (_, nature) if showing.contract => match nature {
+                Nature::Kubernetes => show_contract(page, history, &showing.input)?,
+                Nature::Etcd | Nature::Operations => {
+                    let name = history.inputs.first().map_or("the evidence", |input| &input.shown);
+                    page.paragraph(0, Tone::Plain, &format!("{name} has no reads of Kubernetes"))?;
+                }
+            },
             (None, Nature::Operations) => calls::overview(page, history)?,
             (Some(question), Nature::Operations) => calls::write(page, history, question)?,
             (question, Nature::Kubernetes | Nature::Etcd) => {
@@ -84,6 +91,14 @@ pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit
     }
     out.flush()?;
     Ok(if met { Exit::Holds } else { Exit::Unknown })
+}
+
+/// Every rule runs: their findings say which answers broke a promise.
+fn show_contract(page: &mut Page<'_>, history: &History, input: &Input) -> anyhow::Result<()> {
+    let order = Order::derive(history, &input.order);
+    let options = check::Options { declarations: input.declarations.clone(), ..check::Options::default() };
+    contract::write(page, history, &check::judge(history, &order, &options))?;
+    Ok(())
 }
 
 fn show_cluster(

@@ -1,0 +1,127 @@
+//! The rows of the contract that the evidence exercises: the output of `retrograde show --contract`. People who test API servers
+//! read from it which forms of a read their run has tried, and which of them a server broke.
+
+use super::page::{Column, Page, Row};
+use crate::check::{BrokenBy, Judgement, Kind};
+use crate::explain::words::{count, thousands};
+use crate::history::{History, OperationId, Outcome, Verb};
+use crate::model::{CONTRACT, promise};
+use rustc_hash::FxHashSet;
+use std::io;
+
+/// The requests of one row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Exercise {
+    asked: u64,
+    answered: u64,
+    refused: u64,
+    /// Answers that a violation of a server names.
+    broken: u64,
+}
+
+/// Writes a table of all rows, with those that no request exercises at the end.
+pub fn write(page: &mut Page<'_>, history: &History, judgement: &Judgement) -> io::Result<()> {
+    let exercises = exercises(history, &broken(judgement));
+    let of = |at: usize| (&CONTRACT[at], exercises[at]);
+    // The last row is that of requests without a promise.
+    let promised = CONTRACT.len() - 1;
+    let tried = (0..promised).filter(|&at| exercises[at].answered > 0).count();
+    page.title(&format!("Contract of reads: {tried} of {promised} rows have an answer"))?;
+    let columns = [
+        Column::left("row", 28),
+        Column::right("requests", 10),
+        Column::right("answered", 10),
+        Column::right("refused", 10),
+        Column::right("broken", 10),
+    ];
+    let used = (0..CONTRACT.len()).map(of).filter(|(_, exercise)| exercise.asked > 0);
+    let rows: Vec<_> = used
+        .map(|(row, exercise)| {
+            let numbers = [exercise.asked, exercise.answered, exercise.refused, exercise.broken].map(thousands);
+            Row::new(std::iter::once(row.id.to_owned()).chain(numbers).collect(), row.promise.to_owned())
+        })
+        .collect();
+    page.table(2, &columns, &rows)?;
+    let missing: Vec<_> = (0..promised).map(of).filter(|(_, exercise)| exercise.asked == 0).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    page.title(&format!("No request exercises {}", count(missing.len() as u64, "row")))?;
+    let rows: Vec<_> = missing
+        .iter()
+        .map(|(row, _)| {
+            let since = if row.since > 0 { format!(" (Kubernetes 1.{} or later)", row.since) } else { String::new() };
+            Row::new(vec![row.id.to_owned()], format!("{} {}{since}", row.verb.name(), row.condition))
+        })
+        .collect();
+    page.table(2, &[Column::left("", 28)], &rows)
+}
+
+/// The requests that a violation by a server names.
+fn broken(judgement: &Judgement) -> FxHashSet<OperationId> {
+    let by_server = judgement.findings.iter().filter(|f| f.kind == Kind::Violation && f.broken_by == BrokenBy::Server);
+    let certificates = by_server.flat_map(|finding| &finding.occurrences);
+    let facts = certificates.filter_map(|certificate| certificate.facts.last());
+    facts.map(|fact| fact.operation).filter(|id| id.is_some()).collect()
+}
+
+fn exercises(history: &History, broken: &FxHashSet<OperationId>) -> Vec<Exercise> {
+    let mut exercises = vec![Exercise::default(); CONTRACT.len()];
+    for (id, o) in history.operations.but_shadows() {
+        if !matches!(o.verb, Verb::Get | Verb::List | Verb::Watch) {
+            continue;
+        }
+        let (_, row) = promise(history, &o, history.stream_of(id));
+        let Some(at) = CONTRACT.iter().position(|known| known.id == row.id) else { continue };
+        let exercise = &mut exercises[at];
+        exercise.asked += 1;
+        match o.outcome() {
+            Outcome::Rejected => exercise.refused += 1,
+            _ if o.is_answered() => exercise.answered += 1,
+            _ => {}
+        }
+        exercise.broken += u64::from(broken.contains(&id));
+    }
+    exercises
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::trial::drawn;
+    use crate::check::{Options, judge};
+    use crate::order::{Order, OrderOptions};
+
+    /// Requests, answers, refusals and broken answers of each row that a drawn history exercises.
+    fn exercised(sketch: &str) -> Vec<(&'static str, [u64; 4])> {
+        let history = drawn(sketch);
+        let order = Order::derive(&history, &OrderOptions::default());
+        let judgement = judge(&history, &order, &Options::default());
+        let all = CONTRACT.iter().zip(exercises(&history, &broken(&judgement)));
+        let used = all.filter(|(_, exercise)| exercise.asked > 0);
+        used.map(|(row, e)| (row.id, [e.asked, e.answered, e.refused, e.broken])).collect()
+    }
+
+    #[test]
+    fn each_read_counts_for_its_row_with_its_outcome() {
+        let text = "w@A CREATE a => a:u1@10\nr@A GET a => a:u1@10\nr@A GET b => !404\nr@A LIST rv=0 => 10 {a:u1@10}\n\
+                    r@A WATCH from 10\nr@A LIST exact=3 => !410\n";
+        assert_eq!(
+            exercised(text),
+            [
+                ("get-unset", [2, 1, 1, 0]),
+                ("list-any", [1, 1, 0, 0]),
+                ("list-exact", [1, 0, 1, 0]),
+                ("watch-from", [1, 1, 0, 0])
+            ]
+        );
+    }
+
+    #[test]
+    fn an_answer_that_its_row_excludes_is_broken_and_its_legal_twin_is_not() {
+        let write = "w@A CREATE a => a:u1@10\n";
+        let stale = exercised(&format!("{write}r@A LIST => 5 {{}}\n"));
+        assert_eq!(stale, [("list-unset", [1, 1, 0, 1])]);
+        assert_eq!(exercised(&format!("{write}r@A LIST rv=0 => 5 {{}}\n")), [("list-any", [1, 1, 0, 0])]);
+    }
+}
