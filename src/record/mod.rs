@@ -14,6 +14,8 @@
 mod body;
 #[cfg(feature = "tower")]
 mod content;
+#[cfg(test)]
+mod dropped_tests;
 mod etcd;
 #[cfg(feature = "tower")]
 mod grpc;
