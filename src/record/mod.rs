@@ -17,6 +17,8 @@ mod content;
 #[cfg(test)]
 mod dropped_tests;
 mod etcd;
+#[cfg(all(test, feature = "tower", feature = "compress"))]
+mod go_recorder_tests;
 #[cfg(feature = "tower")]
 mod grpc;
 #[cfg(all(test, feature = "tower"))]
