@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` writes them anew.
 
+use super::etcd::EtcdRecorder;
 use super::kube::KubeLayer;
 use super::specimen::{Boxed, Pieces, read, run};
 use crate::assertion::{Capture, Subject};
@@ -139,4 +140,60 @@ fn the_go_recorder_writes_the_same_capture() {
         format!("{line}\n")
     });
     compare("testdata/capture.jsonl", &untimed.collect::<String>());
+}
+
+/// The bytes of hexadecimal digits.
+fn bytes(message: &Value, name: &str) -> Option<Vec<u8>> {
+    let digits = message.get(name)?.as_str()?;
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    Some((0..digits.len()).step_by(2).map(byte).collect())
+}
+
+/// A line of a recording of etcd without its times.
+fn untimed(line: &str) -> String {
+    let mut line: Value = serde_json::from_str(line).unwrap();
+    let fields = line.as_object_mut().unwrap();
+    fields.remove("Call");
+    fields.remove("Return");
+    for response in fields.get_mut("Responses").and_then(Value::as_array_mut).into_iter().flatten() {
+        response.as_object_mut().unwrap().remove("Time");
+    }
+    format!("{line}\n")
+}
+
+#[test]
+fn the_go_recorder_writes_the_same_recording_of_etcd() {
+    let folder = env::temp_dir().join(format!("retrograde-etcd-exchanges-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let recorder = EtcdRecorder::in_folder(&folder).unwrap();
+    let client = recorder.client("ann");
+    let messages = fs::read_to_string(of_the_recorder("testdata/etcd_exchanges.json")).unwrap();
+    let messages: Vec<Value> = serde_json::from_str(&messages).unwrap();
+    let watches = client.watches();
+    for message in &messages {
+        let text = |name: &str| message[name].as_str().unwrap_or_default();
+        let (sent, received) = (bytes(message, "sent"), bytes(message, "received"));
+        if text("path").is_empty() {
+            match (sent, received) {
+                (Some(sent), _) => watches.sent(&sent),
+                (None, Some(received)) => watches.received(&received),
+                (None, None) => watches.failed(text("text")),
+            }
+            continue;
+        }
+        let call = client.call(text("path"), &sent.unwrap());
+        match received {
+            Some(received) => call.answer(&received),
+            None if text("code").is_empty() => drop(call),
+            None => call.failed(text("code"), text("text")),
+        }
+    }
+    assert_eq!(recorder.error(), None);
+    let mut lines = String::new();
+    for name in ["operations.json", "watch.json"] {
+        let written = fs::read_to_string(folder.join("client-ann").join(name)).unwrap();
+        lines.extend(written.lines().map(untimed));
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    compare("testdata/etcd_recording.jsonl", &lines);
 }
