@@ -19,6 +19,9 @@ type exchange struct {
 	lost atomic.Bool
 	// unreadable is true after an event could not be decoded. Only the journal's goroutine uses it.
 	unreadable bool
+
+	// asked and answered are the records of most exchanges.
+	asked, answered record
 }
 
 // put queues a record, or counts it as dropped.

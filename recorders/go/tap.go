@@ -12,7 +12,9 @@ import (
 
 // receive records an answer as the client reads it.
 func (e *exchange) receive(request *http.Request, response *http.Response, line requestLine) {
-	r := &receiver{
+	t := &tapped{ReadCloser: response.Body, request: request.Context()}
+	r := &t.receiver
+	*r = receiver{
 		exchange: e,
 		status:   response.StatusCode,
 		auditID:  response.Header.Get("Audit-Id"),
@@ -41,8 +43,7 @@ func (e *exchange) receive(request *http.Request, response *http.Response, line 
 		r.end(io.EOF)
 		return
 	}
-	body := &tapped{ReadCloser: response.Body, request: request.Context(), receiver: r}
-	response.Body = body
+	response.Body = t
 }
 
 // tapped is the body of an answer. The client reads and closes it, perhaps from two goroutines.
@@ -50,9 +51,10 @@ type tapped struct {
 	io.ReadCloser
 	request context.Context
 
-	mu sync.Mutex
-	// receiver is nil after the end of the answer.
-	receiver *receiver
+	mu       sync.Mutex
+	receiver receiver
+	// hasEnded is true after the end of the answer.
+	hasEnded bool
 }
 
 // Read reads the answer and records what was read.
@@ -60,7 +62,7 @@ func (t *tapped) Read(into []byte) (int, error) {
 	n, err := t.ReadCloser.Read(into)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.receiver == nil {
+	if t.hasEnded {
 		return n, err
 	}
 	if n > 0 {
@@ -87,9 +89,11 @@ func (t *tapped) Close() error {
 }
 
 func (t *tapped) end(why error) {
-	if t.receiver != nil {
+	if !t.hasEnded {
+		t.hasEnded = true
 		t.receiver.end(why)
-		t.receiver = nil
+		// The client may keep the body.
+		t.receiver = receiver{}
 	}
 }
 
@@ -222,7 +226,8 @@ func (r *receiver) end(why error) {
 		r.exchange.put(ended(why), 64, 0)
 		return
 	}
-	answer := &record{
+	answer := &r.exchange.answered
+	*answer = record{
 		kind: ofResponse, status: r.status, text: r.auditID, form: r.form, packed: r.packed, body: r.rest,
 		partial: why == errClosed,
 	}

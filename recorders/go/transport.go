@@ -66,13 +66,14 @@ func (t *transport) begin(request *http.Request, line requestLine) *exchange {
 	if method == "" {
 		method = http.MethodGet
 	}
-	asked := record{kind: ofRequest, text: method}
+	asked := &e.asked
+	*asked = record{kind: ofRequest, text: method}
 	reserved := 0
 	if request.GetBody != nil && request.Body != nil && request.Body != http.NoBody {
 		asked.body, reserved = c.copyOf(request)
 		asked.form = formOfRequest(request.Header.Get("Content-Type"))
 	}
-	e.put(&asked, 0, reserved)
+	e.put(asked, 0, reserved)
 	return e
 }
 

@@ -58,7 +58,7 @@ func startServer(t *testing.T, binaries string, etcd *url.URL) *envtest.APIServe
 	return server
 }
 
-// process returns the configuration of a process of a user, and its capture in a folder.
+// process returns the configuration of a process of a user, and a new capture in a folder.
 func process(t *testing.T, server *envtest.APIServer, folder, user, incarnation string) (*rest.Config, *retrograde.Capture) {
 	t.Helper()
 	config := configOf(t, server, user)
@@ -67,7 +67,6 @@ func process(t *testing.T, server *envtest.APIServer, folder, user, incarnation 
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Wrap(capture.Transport)
 	t.Cleanup(func() { capture.Close() })
 	return config, capture
 }

@@ -58,7 +58,7 @@ func startFollower(t *testing.T, server *rest.Config, capture *retrograde.Captur
 	ctrl.SetLogger(logr.Discard())
 	// Several controllers of one process have one name.
 	skip := true
-	manager, err := ctrl.NewManager(server, ctrl.Options{
+	manager, err := newManager(server, capture, ctrl.Options{
 		Scheme:     scheme.Scheme,
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{"default": {}}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -89,12 +89,16 @@ func play(t *testing.T, acceptsAny bool) string {
 	c := startCluster(t)
 	folder := t.TempDir()
 	const user = "system:serviceaccount:default:follower"
-	writing, _ := process(t, c.a, folder, "writer", "1")
-	writer := kubernetes.NewForConfigOrDie(writing).CoreV1().ConfigMaps("default")
+	config, capture := process(t, c.a, folder, "writer", "1")
+	writing, err := newClient(config, capture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := writing.CoreV1().ConfigMaps("default")
 	behind := kubernetes.NewForConfigOrDie(configOf(t, c.b, "observer")).CoreV1().ConfigMaps("default")
 	ctx := t.Context()
 
-	config, capture := process(t, c.a, folder, user, "first")
+	config, capture = process(t, c.a, folder, user, "first")
 	first, stop := startFollower(t, config, capture)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"password": "hunter2"}}
 	if _, err := writer.Create(ctx, object, metav1.CreateOptions{}); err != nil {

@@ -82,12 +82,8 @@ type traffic struct {
 
 func (tr *traffic) client(t *testing.T, name string) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:   []string{tr.address},
-		DialTimeout: patience,
-		DialOptions: tr.recorder.Client(name).DialOptions(),
-		Logger:      zap.NewNop(),
-	})
+	config := clientv3.Config{Endpoints: []string{tr.address}, DialTimeout: patience, Logger: zap.NewNop()}
+	client, err := newEtcdClient(config, tr.recorder, name)
 	if err != nil {
 		t.Fatal(err)
 	}

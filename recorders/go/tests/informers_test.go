@@ -100,7 +100,11 @@ func TestInformersAndWatchesOfAllFormsAreRecordedAlike(t *testing.T) {
 		config, capture := process(t, server, folder, name, "1")
 		config.ContentType = contentType
 		captures[name] = capture
-		factory := informers.NewSharedInformerFactoryWithOptions(kubernetes.NewForConfigOrDie(config), 0, informers.WithNamespace("default"))
+		clients, err := newClient(config, capture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace("default"))
 		pods, secrets := factory.Core().V1().Pods().Informer(), factory.Core().V1().Secrets().Informer()
 		factory.Start(ctx.Done())
 		if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced, secrets.HasSynced) {
@@ -109,12 +113,17 @@ func TestInformersAndWatchesOfAllFormsAreRecordedAlike(t *testing.T) {
 	}
 	config, capture := process(t, server, folder, "cbor", "1")
 	captures["cbor"] = capture
+	config.Wrap(capture.Transport)
 	for _, resource := range []string{"pods", "secrets"} {
 		watchAsCBOR(t, ctx, config, "/api/v1/namespaces/default/"+resource)
 	}
 
 	config, writing := process(t, server, folder, "writer", "1")
-	write(t, kubernetes.NewForConfigOrDie(config))
+	clients, err := newClient(config, writing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, clients)
 	for name, capture := range captures {
 		until(t, "all events for "+name, func() bool {
 			capture.Flush()

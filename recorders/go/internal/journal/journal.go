@@ -22,6 +22,9 @@ const (
 	DefaultPatience = 10 * time.Millisecond
 )
 
+// lull is the time for which lines gather.
+const lull = 500 * time.Microsecond
+
 // closePatience bounds the time for which Close waits for the disk.
 const closePatience = 10 * time.Second
 
@@ -62,7 +65,8 @@ type Journal struct {
 	room    chan struct{}
 	queue   []queued
 	held    int
-	busy    bool
+	asleep  bool // the writer waits for work
+	writing bool
 	stalled bool
 	closed  bool
 	dropped uint64
@@ -110,7 +114,7 @@ func (j *Journal) Put(line Line, size, reserved int) bool {
 	}
 	j.held += size
 	j.queue = append(j.queue, queued{line: line, at: j.clock.Now(), size: size + reserved})
-	if !j.busy {
+	if j.asleep {
 		j.work.Signal()
 	}
 	return true
@@ -123,11 +127,11 @@ func (j *Journal) Drop() {
 	j.drop()
 }
 
-// Reserve takes a part of the journal's memory for a buffer of the caller. It never waits.
+// Reserve takes a part of the journal's memory for a buffer of the caller. It waits like Put.
 func (j *Journal) Reserve(size int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.held+size > j.memory {
+	if j.closed || size > j.memory || !j.fits(size) {
 		return false
 	}
 	j.held += size
@@ -202,7 +206,7 @@ func (j *Journal) drop() {
 		return
 	}
 	j.queue = append(j.queue, queued{at: j.clock.Now(), dropped: 1})
-	if !j.busy {
+	if j.asleep {
 		j.work.Signal()
 	}
 }
@@ -215,17 +219,19 @@ func (j *Journal) write(file io.WriteCloser) {
 	cut := false
 	for {
 		j.mu.Lock()
-		j.busy = false
+		j.writing = false
 		j.idle.Broadcast()
 		for len(j.queue) == 0 && !j.closed {
+			j.asleep = true
 			j.work.Wait()
+			j.asleep = false
 		}
 		if len(j.queue) == 0 {
 			j.mu.Unlock()
 			j.note(file.Close())
 			return
 		}
-		j.busy = true
+		j.writing = true
 		batch, j.queue = j.queue, batch[:0]
 		j.mu.Unlock()
 		text = text[:0]
@@ -242,6 +248,19 @@ func (j *Journal) write(file io.WriteCloser) {
 		if cap(text) > 4*flushBytes {
 			text = nil
 		}
+		j.rest()
+	}
+}
+
+// rest lets lines gather for a moment, so that not every line wakes the writer.
+func (j *Journal) rest() {
+	j.mu.Lock()
+	j.writing = false
+	j.idle.Broadcast()
+	hurries := j.closed || j.held > j.memory/4
+	j.mu.Unlock()
+	if !hurries {
+		time.Sleep(lull)
 	}
 }
 
@@ -323,7 +342,7 @@ func (j *Journal) Dropped() uint64 {
 func (j *Journal) Flush() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for !j.closed && (len(j.queue) > 0 || j.busy) {
+	for !j.closed && (len(j.queue) > 0 || j.writing) {
 		j.idle.Wait()
 	}
 }

@@ -5,6 +5,7 @@ package reduction
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -76,8 +77,8 @@ type writer struct {
 	withinSecrets bool
 }
 
-// found ends a walk early.
-var found = errors.New("found")
+// errFound ends a walk early.
+var errFound = errors.New("found")
 
 var errNoUTF8 = errors.New("JSON with bytes that are no UTF-8")
 
@@ -233,12 +234,17 @@ func (w *writer) kind() (string, error) {
 			return ahead.pass()
 		}
 		value, err := ahead.str()
-		if err == nil {
-			kind, err = string(value[1:len(value)-1]), found
+		if err != nil {
+			return err
 		}
-		return err
+		if kind = string(value[1 : len(value)-1]); strings.IndexByte(kind, '\\') >= 0 {
+			if err := json.Unmarshal(value, &kind); err != nil {
+				return errNoJSON
+			}
+		}
+		return errFound
 	})
-	if err == found {
+	if err == errFound {
 		err = nil
 	}
 	return kind, err
@@ -464,7 +470,7 @@ func (w *writer) null() error {
 
 // seenNames are the members that were kept of one object. A second one of the same name would make the line unreadable.
 type seenNames struct {
-	names [32][]byte
+	names [16][]byte
 	count int
 }
 

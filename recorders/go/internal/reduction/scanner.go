@@ -115,24 +115,20 @@ func escape(text []byte) (int, error) {
 
 // value walks over a value and returns its text.
 func (s *scanner) value() ([]byte, error) {
+	first := s.peek()
 	begin := s.at
-	switch s.peek() {
+	var err error
+	switch first {
 	case '{', '[':
-		begin = s.at
-		if err := s.nested(); err != nil {
-			return nil, err
-		}
+		err = s.nested()
 	case '"':
 		return s.str()
 	case 0:
 		return nil, errCut
 	default:
-		begin = s.at
-		if err := s.literal(); err != nil {
-			return nil, err
-		}
+		err = s.literal()
 	}
-	return s.text[begin:s.at], nil
+	return s.text[begin:s.at], err
 }
 
 // nested walks over an object or a list.
