@@ -37,7 +37,7 @@ func (e *exchange) put(r *record, size, reserved int) {
 	}
 }
 
-// What a record is about.
+// recordKind is the kind of a line about an exchange.
 type recordKind uint8
 
 const (

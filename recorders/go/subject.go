@@ -21,7 +21,7 @@ type Subject struct {
 // Limits bound what a recorder costs its process. The zero value has the defaults.
 type Limits struct {
 	// Memory bounds the bytes that wait for the disk, and those of answers that are being read. The default is
-	// 128 MiB. What does not fit is dropped and counted.
+	// 128 MiB. Records beyond it are dropped and counted.
 	Memory int
 	// Patience bounds the time for which a request waits if the disk is slow and the memory is full. The default is
 	// 10 ms. After one such wait, requests do not wait until the disk has caught up.

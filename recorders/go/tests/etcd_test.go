@@ -253,6 +253,36 @@ func TestClientsOfAnEtcdThatIsKilledTwiceSawOneHistory(t *testing.T) {
 		t.Error("the calls that were open when etcd was killed have answers")
 	}
 	retrograde.Check{Program: program}.Assert(t, folder)
+
+	// The same recording without one delivered event is no history.
+	tampered := filepath.Join(t.TempDir(), "tampered")
+	if err := os.CopyFS(tampered, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	dropEvent(t, filepath.Join(tampered, "client-watches-0", "watch.json"))
+	report, err := exec.Command(program, "check", tampered).Output()
+	if exit, _ := err.(*exec.ExitError); exit == nil || exit.ExitCode() != 1 || !bytes.Contains(report, []byte("VIOLATION  watch-gap")) {
+		t.Errorf("expected a violation of watch-gap, found %v and\n%s", err, report)
+	}
+}
+
+// dropEvent removes the event in the middle of a file of watches.
+func dropEvent(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte{'\n'})
+	for at := len(lines) / 2; at < len(lines); at++ {
+		if bytes.Contains(lines[at], []byte(`"Events"`)) {
+			if err := os.WriteFile(file, bytes.Join(append(lines[:at:at], lines[at+1:]...), nil), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s has no event in its second half", file)
 }
 
 // openCalls counts the calls whose outcome is an error, or that have no end.

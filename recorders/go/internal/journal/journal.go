@@ -91,7 +91,7 @@ func New(file io.WriteCloser, clock *Clock, options Options) *Journal {
 }
 
 // Put queues a line with its time. It is false if the line was dropped. The size is that of the line's content beyond
-// what the caller reserved; reserved bytes pass to the journal, which releases them after the line was written.
+// the bytes that the caller reserved. Reserved bytes pass to the journal. It releases them after the line was written.
 func (j *Journal) Put(line Line, size, reserved int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -23,7 +23,7 @@ type Reduction struct {
 	ofSecrets        bool
 }
 
-// Of returns the reduction for a resource.
+// Of gives the reduction for a resource.
 func (f *Fields) Of(plural, group string) *Reduction {
 	f.mu.Lock()
 	defer f.mu.Unlock()
