@@ -62,7 +62,7 @@ func Create(path string, subject Subject, options ...Option) (*Capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a capture: %w", err)
 	}
-	lines := journal.New(file, journal.NewClock(), settings.limits.options())
+	lines := journal.New(file, journal.ProcessClock(), settings.limits.options())
 	return &Capture{path: path, fields: settings.fields, journal: lines}, nil
 }
 

@@ -41,7 +41,7 @@ func NewRecorder(path, model string, options ...Option) (*Recorder, error) {
 	}
 	bounds := settings.limits.options()
 	bounds.Stop = new(atomic.Bool)
-	return &Recorder{path: path, journal: journal.New(file, journal.NewClock(), bounds)}, nil
+	return &Recorder{path: path, journal: journal.New(file, journal.ProcessClock(), bounds)}, nil
 }
 
 // Client returns a client with a name. It may make several calls at once.

@@ -291,3 +291,31 @@ func TestWatchesOfDamagedFramesStayOpen(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestsAfterTheEndOfTheCapturePass(t *testing.T) {
+	server := podServer(t)
+	capture := newCapture(t)
+	client := &http.Client{Transport: capture.Transport(nil)}
+	watch, err := client.Get(server.URL + watchURI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := capture.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Body.Read(make([]byte, 1<<16)); err != nil {
+		t.Error(err)
+	}
+	watch.Body.Close()
+	list, err := client.Get(server.URL + "/api/v1/pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(list.Body); err != nil || len(text) == 0 {
+		t.Errorf("the client read %q: %v", text, err)
+	}
+	list.Body.Close()
+	if err := capture.Err(); err != nil {
+		t.Errorf("a request after the end is an error of the capture: %v", err)
+	}
+}

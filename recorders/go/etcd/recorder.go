@@ -48,7 +48,7 @@ func CreateWithin(folder string, limits retrograde.Limits) (*Recorder, error) {
 		return nil, fmt.Errorf("create a recording of etcd: expected an empty folder, found files in %s", folder)
 	}
 	bounds := journal.Options{Memory: limits.Memory, Patience: limits.Patience, Stop: new(atomic.Bool)}
-	return &Recorder{folder: folder, bounds: bounds, clock: journal.NewClock(), clients: map[string]*Client{}}, nil
+	return &Recorder{folder: folder, bounds: bounds, clock: journal.ProcessClock(), clients: map[string]*Client{}}, nil
 }
 
 // Client returns the client with a name. The same name continues the same client.

@@ -1,12 +1,19 @@
 package journal
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Clock is a monotonic clock in nanoseconds since 1970. An earlier reading is earlier in every goroutine.
 type Clock struct {
 	begin time.Time
 	epoch int64
 }
+
+// ProcessClock is the clock of all recordings of this process. So their times compare, even if the clock of the machine is
+// set meanwhile.
+var ProcessClock = sync.OnceValue(NewClock)
 
 // NewClock returns a clock that begins at the present time of the machine.
 func NewClock() *Clock {

@@ -183,12 +183,13 @@ func (j *Journal) free(size int) {
 
 // drop counts a line at its place in the queue.
 func (j *Journal) drop() {
+	if j.closed {
+		// The recording ended before.
+		return
+	}
 	j.dropped++
 	if j.stop != nil {
 		j.stop.Store(true)
-	}
-	if j.closed {
-		return
 	}
 	if last := len(j.queue) - 1; last >= 0 && j.queue[last].dropped > 0 {
 		j.queue[last].dropped++

@@ -240,10 +240,11 @@ func TestReservedMemoryIsBounded(t *testing.T) {
 	_ = j.Close()
 }
 
-func TestLinesAfterTheEndAreDropped(t *testing.T) {
-	j := New(&disk{}, NewClock(), Options{})
+func TestLinesAfterTheEndAreNotRecorded(t *testing.T) {
+	file := &disk{}
+	j := New(file, NewClock(), Options{})
 	_ = j.Close()
-	if j.Put(numbered(1), 100, 0) || j.Dropped() != 1 {
+	if j.Put(numbered(1), 100, 0) || j.Reserve(1) || j.Dropped() != 0 || file.content.Len() != 0 {
 		t.Error("a line was recorded after the end")
 	}
 	j.Flush()
