@@ -59,8 +59,12 @@ type Journal struct {
 	stalled bool
 	closed  bool
 	dropped uint64
-	lost    uint64 // lines of failed writes that are not yet counted in the file
-	err     error
+	// isMarked is true after the first dropped line of a recording that ended with it. Close writes the number of the
+	// later ones.
+	isMarked bool
+	later    uint64
+	lost     uint64 // lines of failed writes that are not yet counted in the file
+	err      error
 
 	ended chan struct{}
 }
@@ -190,6 +194,11 @@ func (j *Journal) drop() {
 	j.dropped++
 	if j.stop != nil {
 		j.stop.Store(true)
+		if j.isMarked {
+			j.later++
+			return
+		}
+		j.isMarked = true
 	}
 	if last := len(j.queue) - 1; last >= 0 && j.queue[last].dropped > 0 {
 		j.queue[last].dropped++
@@ -244,6 +253,10 @@ func (j *Journal) Flush() {
 // error is that of Err.
 func (j *Journal) Close() error {
 	j.mu.Lock()
+	if j.later > 0 {
+		j.queue = append(j.queue, queued{at: j.clock.Now(), dropped: j.later})
+		j.later = 0
+	}
 	j.closed = true
 	j.work.Signal()
 	j.idle.Broadcast()
