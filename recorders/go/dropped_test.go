@@ -2,6 +2,7 @@ package retrograde
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -188,5 +189,59 @@ func TestTheCaptureOfAKilledProcessIsRead(t *testing.T) {
 		if line["kind"] == "dropped" {
 			t.Errorf("records were dropped: %v", line)
 		}
+	}
+}
+
+// fullDisk fails each write while it is full.
+type fullDisk struct {
+	mu      sync.Mutex
+	isFull  bool
+	content bytes.Buffer
+}
+
+func (d *fullDisk) fill(isFull bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.isFull = isFull
+}
+
+func (d *fullDisk) Write(text []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isFull {
+		return 0, errors.New("no space left on device")
+	}
+	return d.content.Write(text)
+}
+
+func (d *fullDisk) Close() error {
+	return nil
+}
+
+func TestAWatchEndsInTheFileWithAnEventThatTheDiskRefused(t *testing.T) {
+	disk := &fullDisk{}
+	lines := journal.New(disk, journal.NewClock(), journal.Options{})
+	capture := &Capture{fields: reduction.Shipped(), journal: lines}
+	one := podEvent(1)
+	stream := append(append(one, podEvent(2)...), podEvent(3)...)
+	body := get(t, capture.Transport(answering(&pieces{rest: stream, size: len(one)}, -1)), watchURI).Body
+	for _, isFull := range []bool{false, true, false} {
+		disk.fill(isFull)
+		if _, err := body.Read(make([]byte, 4096)); err != nil {
+			t.Fatal(err)
+		}
+		capture.Flush()
+	}
+	_, _ = io.ReadAll(body)
+	if err := capture.Close(); err == nil {
+		t.Error("the refused event is no error of the capture")
+	}
+	var kinds []string
+	for _, line := range untimed(t, disk.content.Bytes()) {
+		kinds = append(kinds, line["kind"].(string))
+	}
+	all := strings.Join(kinds, " ")
+	if rest, found := strings.CutPrefix(all, "request response event dropped"); !found || strings.Trim(rest, " dropped") != "" {
+		t.Errorf("expected one event and dropped ones, found %s", all)
 	}
 }

@@ -17,7 +17,7 @@ type exchange struct {
 	reduction *reduction.Reduction
 	// lost is true after a record was dropped.
 	lost atomic.Bool
-	// unreadable is true after an event could not be decoded. Only the journal's goroutine uses it.
+	// unreadable is true after an event could not be decoded or written. Only the journal's goroutine uses it.
 	unreadable bool
 
 	// asked and answered are the records of most exchanges.
@@ -117,6 +117,12 @@ func (r *record) AppendLine(to []byte, at int64) []byte {
 		}
 	}
 	return append(to, '}')
+}
+
+// Lose ends the exchange in the file, since a record of it is missing there.
+func (r *record) Lose() {
+	r.of.lost.Store(true)
+	r.of.unreadable = true
 }
 
 // appendBody appends the reduced body, if there is one that can be read.

@@ -35,7 +35,7 @@ type Options struct {
 	Stop *atomic.Bool
 }
 
-// Line is a line that is encoded later.
+// Line is a line that is encoded later. If it has a method Lose, the writer calls it after a failed write.
 type Line interface {
 	// AppendLine appends the JSON object without a line end. It may append nothing.
 	AppendLine(to []byte, at int64) []byte
@@ -63,7 +63,6 @@ type Journal struct {
 	// later ones.
 	isMarked bool
 	later    uint64
-	lost     uint64 // lines of failed writes that are not yet counted in the file
 	err      error
 
 	ended chan struct{}
@@ -208,6 +207,13 @@ func (j *Journal) drop() {
 	if j.asleep {
 		j.work.Signal()
 	}
+}
+
+// countLost counts a line that the disk refused.
+func (j *Journal) countLost() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.dropped++
 }
 
 // Note keeps the first reason why the recording is incomplete.

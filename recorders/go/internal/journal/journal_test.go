@@ -229,6 +229,59 @@ func TestLinesOfAFailedWriteAreCounted(t *testing.T) {
 	}
 }
 
+func TestARecordingThatMayHaveNoHoleEndsAtAFailedWrite(t *testing.T) {
+	file := &disk{}
+	j := New(file, NewClock(), Options{Stop: new(atomic.Bool)})
+	j.Put(numbered(0), 100, 0)
+	j.Flush()
+	file.fail(true)
+	j.Put(numbered(1), 100, 0)
+	j.Flush()
+	file.fail(false)
+	if j.Put(numbered(2), 100, 0) {
+		t.Error("a line after the hole was recorded")
+	}
+	_ = j.Close()
+	lines, cut := file.lines(t)
+	counted := 0
+	for _, line := range lines[1:] {
+		if line.Kind != "dropped" {
+			t.Errorf("a line follows the failed write: %v", line)
+		}
+		counted += line.Count
+	}
+	if cut != 1 || counted != 2 || j.Dropped() != 2 {
+		t.Errorf("2 lines are missing, the file counts %d, the journal %d", counted, j.Dropped())
+	}
+}
+
+// broken is a line that cannot be encoded.
+type broken struct{ lost bool }
+
+func (b *broken) AppendLine([]byte, int64) []byte { panic("no form") }
+
+func (b *broken) Lose() { b.lost = true }
+
+func TestALineThatCannotBeEncodedIsCounted(t *testing.T) {
+	file := &disk{}
+	j := New(file, NewClock(), Options{})
+	var line broken
+	j.Put(numbered(0), 100, 0)
+	j.Put(&line, 100, 0)
+	j.Put(numbered(2), 100, 0)
+	if err := j.Close(); err == nil || !line.lost || j.Dropped() != 1 {
+		t.Errorf("the journal does not say that a line is missing: %v", err)
+	}
+	counted := 0
+	lines, _ := file.lines(t)
+	for _, line := range lines {
+		counted += line.Count
+	}
+	if counted != 1 || len(lines) != 3 {
+		t.Errorf("expected two lines and one dropped one, found %v", lines)
+	}
+}
+
 func TestReservedMemoryIsBounded(t *testing.T) {
 	file := &disk{}
 	j := New(file, NewClock(), Options{Memory: 1000})

@@ -19,9 +19,8 @@ const lull = 500 * time.Microsecond
 // write writes batches of lines until the journal is closed.
 func (j *Journal) write(file io.WriteCloser) {
 	defer close(j.ended)
+	w := writer{journal: j, file: file}
 	var batch []queued
-	var text []byte
-	cut := false
 	for {
 		j.mu.Lock()
 		j.writing = false
@@ -39,20 +38,8 @@ func (j *Journal) write(file io.WriteCloser) {
 		j.writing = true
 		batch, j.queue = j.queue, batch[:0]
 		j.mu.Unlock()
-		text = text[:0]
-		from, size := 0, 0
-		for at := range batch {
-			text = batch[at].appendTo(text)
-			size += batch[at].size
-			batch[at].line = nil
-			if len(text) >= flushBytes || size >= freeBytes || at == len(batch)-1 {
-				j.send(file, text, batch[from:at+1], size, &cut)
-				text, from, size = text[:0], at+1, 0
-			}
-		}
-		if cap(text) > 4*flushBytes {
-			text = nil
-		}
+		w.batch(batch)
+		clear(batch)
 		j.rest()
 	}
 }
@@ -69,46 +56,107 @@ func (j *Journal) rest() {
 	}
 }
 
-// send writes encoded lines. After a failed write, lines may be cut off or missing, so the next write counts them.
-func (j *Journal) send(file io.Writer, text []byte, lines []queued, size int, cut *bool) {
-	if *cut {
-		j.mu.Lock()
-		marker := queued{at: j.clock.Now(), dropped: j.lost}
-		j.mu.Unlock()
-		text = append(marker.appendTo([]byte{'\n'}), text...)
-	}
-	_, err := file.Write(text)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.free(size)
-	*cut = err != nil
-	if err == nil {
-		j.lost = 0
-		return
-	}
-	for _, line := range lines {
-		j.lost += max(line.dropped, 1)
-		if line.dropped == 0 {
-			j.dropped++
+// writer encodes lines and writes them. Only one goroutine uses it.
+type writer struct {
+	journal *Journal
+	file    io.Writer
+	text    []byte
+	// cut is true after a failed write that left an incomplete line.
+	cut bool
+	// lost is the number of lines that are missing and not yet counted in the file.
+	lost uint64
+	// failed is true after the first failed write.
+	failed bool
+}
+
+// batch encodes and writes lines. It writes long batches in several pieces, so that callers get memory back.
+func (w *writer) batch(lines []queued) {
+	from, size := 0, 0
+	for at := range lines {
+		w.encode(&lines[at])
+		size += lines[at].size
+		if len(w.text) >= flushBytes || size >= freeBytes || at == len(lines)-1 {
+			w.send(lines[from : at+1])
+			w.journal.Release(size)
+			from, size = at+1, 0
 		}
 	}
-	if j.err == nil {
-		j.err = err
+	if cap(w.text) > 4*flushBytes {
+		w.text = nil
 	}
 }
 
-func (q *queued) appendTo(text []byte) []byte {
-	if q.dropped > 0 {
-		text = append(text, `{"kind":"dropped","at":`...)
-		text = strconv.AppendInt(text, q.at, 10)
-		text = append(text, `,"count":`...)
-		text = strconv.AppendUint(text, q.dropped, 10)
-		return append(text, "}\n"...)
+// send writes the encoded lines. If that fails, lines may be cut off or missing, and the next write counts them. A
+// recording that may have no hole gets only the count.
+func (w *writer) send(lines []queued) {
+	text := w.text
+	w.text = w.text[:0]
+	stop := w.journal.stop
+	if w.failed && stop != nil {
+		w.lose(lines)
+		text = nil
 	}
-	before := len(text)
-	text = q.line.AppendLine(text, q.at)
-	if len(text) > before {
-		text = append(text, '\n')
+	if w.lost > 0 {
+		begin := []byte(nil)
+		if w.cut {
+			begin = []byte{'\n'}
+		}
+		text = append(appendDropped(begin, w.journal.clock.Now(), w.lost), text...)
 	}
-	return text
+	written, err := w.file.Write(text)
+	if written > 0 {
+		w.cut = text[written-1] != '\n'
+	}
+	if err == nil {
+		w.lost = 0
+		return
+	}
+	w.failed = true
+	w.journal.note(err)
+	if stop != nil {
+		stop.Store(true)
+	}
+	w.lose(lines)
+}
+
+// lose counts lines that are not in the file, and tells those that have to know.
+func (w *writer) lose(lines []queued) {
+	for at := range lines {
+		w.lost += max(lines[at].dropped, 1)
+		if lines[at].dropped > 0 {
+			continue
+		}
+		w.journal.countLost()
+		if line, ok := lines[at].line.(interface{ Lose() }); ok {
+			line.Lose()
+		}
+	}
+}
+
+// encode appends a line to the text. A line that cannot be encoded is lost, and the client goes on.
+func (w *writer) encode(line *queued) {
+	before := len(w.text)
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.text = w.text[:before]
+			w.journal.Note("a record could not be encoded: %v", cause)
+			w.lose([]queued{*line})
+		}
+	}()
+	if line.dropped > 0 {
+		w.text = appendDropped(w.text, line.at, line.dropped)
+		return
+	}
+	w.text = line.line.AppendLine(w.text, line.at)
+	if len(w.text) > before {
+		w.text = append(w.text, '\n')
+	}
+}
+
+func appendDropped(text []byte, at int64, count uint64) []byte {
+	text = append(text, `{"kind":"dropped","at":`...)
+	text = strconv.AppendInt(text, at, 10)
+	text = append(text, `,"count":`...)
+	text = strconv.AppendUint(text, count, 10)
+	return append(text, "}\n"...)
 }
