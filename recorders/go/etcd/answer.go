@@ -20,7 +20,7 @@ func nameOf(names []string, number int32) string {
 // another type than the request asked for.
 func output(asked asked, reply any) (to []byte, lease int64, ok bool) {
 	var header *pb.ResponseHeader
-	to = append(to, '{')
+	to = append(make([]byte, 0, 256), '{')
 	switch reply := reply.(type) {
 	case *pb.RangeResponse:
 		header, ok = reply.GetHeader(), asked == askedRange

@@ -37,14 +37,15 @@ const (
 func (c *Client) begin(method string, request any) *call {
 	call := &call{client: c, id: int64(c.recorder.next.Add(1)), at: c.recorder.clock.Now()}
 	call.input, call.asked = input(method, request)
-	line := append(call.head(), '}')
+	line := append(call.head(16), '}')
 	c.operations.Put(journal.Text(line), len(line), 0)
 	return call
 }
 
-// head appends the members that the begin and the end of a call have.
-func (c *call) head() []byte {
-	line := appendNumber([]byte{'{'}, "ClientId", c.id)
+// head returns the members that the begin and the end of a call have, with room for more bytes.
+func (c *call) head(room int) []byte {
+	line := append(make([]byte, 0, len(c.input)+room+80), '{')
+	line = appendNumber(line, "ClientId", c.id)
 	line = append(append(line, `,"Input":`...), c.input...)
 	return appendNumber(append(line, ','), "Call", c.at)
 }
@@ -71,7 +72,7 @@ func (c *call) failed(err error) {
 
 func (c *call) ended(output []byte) {
 	returned := c.client.recorder.clock.Now()
-	line := append(append(c.head(), `,"Output":`...), output...)
+	line := append(append(c.head(len(output)+64), `,"Output":`...), output...)
 	line = append(appendNumber(append(line, ','), "Return", returned), '}')
 	c.client.operations.Put(journal.Text(line), len(line), 0)
 }
@@ -82,7 +83,7 @@ func input(method string, request any) ([]byte, asked) {
 	switch request := request.(type) {
 	case *pb.RangeRequest:
 		if !isSelective(request) {
-			return append(appendRange([]byte(`{"Type":"range","Range":`), request), '}'), askedRange
+			return append(appendRange(begun(`{"Type":"range","Range":`), request), '}'), askedRange
 		}
 	case *pb.PutRequest:
 		if !request.GetIgnoreValue() && !request.GetIgnoreLease() {
@@ -92,29 +93,34 @@ func input(method string, request any) ([]byte, asked) {
 		return one(func(to []byte) []byte { return appendDelete(to, request) }), askedDelete
 	case *pb.TxnRequest:
 		if isExpressible(request) {
-			return append(appendTxn([]byte(`{"Type":"txn","Txn":`), request), '}'), askedTxn
+			return append(appendTxn(begun(`{"Type":"txn","Txn":`), request), '}'), askedTxn
 		}
 	case *pb.CompactionRequest:
-		to := appendNumber([]byte(`{"Type":"compact","Compact":{`), "Revision", request.GetRevision())
+		to := appendNumber(begun(`{"Type":"compact","Compact":{`), "Revision", request.GetRevision())
 		return append(to, "}}"...), askedCompact
 	case *pb.LeaseGrantRequest:
 		return appendGrant(0), askedGrant
 	case *pb.LeaseRevokeRequest:
-		to := appendNumber([]byte(`{"Type":"leaseRevoke","LeaseRevoke":{`), "LeaseID", request.GetID())
+		to := appendNumber(begun(`{"Type":"leaseRevoke","LeaseRevoke":{`), "LeaseID", request.GetID())
 		return append(to, "}}"...), askedRevoke
 	}
 	name := method[strings.LastIndexByte(method, '/')+1:]
-	return append(appendString([]byte(`{"Type":"other",`), "Other", name), '}'), askedOther
+	return append(appendString(begun(`{"Type":"other",`), "Other", name), '}'), askedOther
+}
+
+// begun returns the beginning of a request, with room for a common one.
+func begun(text string) []byte {
+	return append(make([]byte, 0, 256), text...)
 }
 
 func appendGrant(lease int64) []byte {
-	to := appendNumber([]byte(`{"Type":"leaseGrant","LeaseGrant":{`), "LeaseID", lease)
+	to := appendNumber(begun(`{"Type":"leaseGrant","LeaseGrant":{`), "LeaseID", lease)
 	return append(to, "}}"...)
 }
 
 // one makes a transaction of one step.
 func one(step func([]byte) []byte) []byte {
-	return append(step([]byte(`{"Type":"txn","Txn":{"OperationsOnSuccess":[`)), "]}}"...)
+	return append(step(begun(`{"Type":"txn","Txn":{"OperationsOnSuccess":[`)), "]}}"...)
 }
 
 // isSelective is true if revisions, or a limit in another order than that of keys, exclude some of the keys.
