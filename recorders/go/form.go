@@ -71,10 +71,11 @@ func (f form) next(stream []byte) (event []byte, length int, err error) {
 		if len(stream) < 4 {
 			return nil, 0, nil
 		}
-		size := int(binary.BigEndian.Uint32(stream))
-		if size > longest {
-			return nil, 0, fmt.Errorf("a frame of %d bytes", size)
+		told := binary.BigEndian.Uint32(stream)
+		if told > longest {
+			return nil, 0, fmt.Errorf("a frame of %d bytes", told)
 		}
+		size := int(told)
 		if len(stream) < 4+size {
 			return nil, 0, nil
 		}

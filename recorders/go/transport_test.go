@@ -276,6 +276,7 @@ func TestACaptureIsNeverOverwritten(t *testing.T) {
 func TestWatchesOfDamagedFramesStayOpen(t *testing.T) {
 	for form, stream := range map[string][]byte{
 		"application/vnd.kubernetes.protobuf;stream=watch": {0, 0, 0, 3, 0xff, 0xff, 0xff},
+		"application/vnd.kubernetes.protobuf":              {0xff, 0xff, 0xff, 0xff, 0xff},
 		"application/cbor-seq":                             {0xff, 0xff},
 	} {
 		capture := newCapture(t)
