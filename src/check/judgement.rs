@@ -56,7 +56,7 @@ pub(super) fn rule_verdict(rule: &Rule, ruling: &Ruled, lost: Option<&str>) -> V
 pub fn lost_input(history: &History) -> Option<String> {
     let file = history.files.iter().find(|f| f.format.is_some() && f.too_many_problems())?;
     let unit = file.unit();
-    Some(format!("{} of {} {unit}s of {} could not be used", file.problems, file.lines.max(1), file.path))
+    Some(format!("{} of {} {unit}s of {} could not be used", file.problems, file.lines.max(file.problems), file.path))
 }
 
 /// The overall verdict.

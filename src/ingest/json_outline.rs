@@ -142,7 +142,7 @@ impl<'a> Outline<'a> {
             match kind {
                 b"capture" if self.has("version") || self.has("client") => return Evidence::Capture,
                 b"request" | b"response" | b"event" | b"end" if self.has("id") => return Evidence::Capture,
-                b"mark" | b"decision" | b"read" if self.has("at") => return Evidence::Capture,
+                b"mark" | b"decision" | b"read" | b"dropped" if self.has("at") => return Evidence::Capture,
                 _ => {}
             }
         }

@@ -25,6 +25,8 @@ pub(super) struct Tally {
     pub records: u64,
     pub problems: u64,
     pub unknown: u64,
+    /// Records that a recorder dropped, as it says itself.
+    pub dropped: u64,
     /// Line ends in the block.
     pub line_ends: u32,
     /// The first problems, with their line within the block.
@@ -99,6 +101,8 @@ fn count_line_ends(bytes: &[u8]) -> u32 {
 enum Outcome {
     Handed,
     Unknown,
+    /// A recorder dropped records.
+    Dropped(u64),
     Fault(Fault),
 }
 
@@ -151,6 +155,7 @@ impl<B: Batch> Parser<'_, B> {
             return;
         }
         let outcome = match self.text(text) {
+            Ok(text) if self.is_recorded() && text.starts_with(DROPPED) => dropped(text),
             Ok(text) => match self.format {
                 Format::Audit => match self.audit(line, offset, text) {
                     Some(outcome) => outcome,
@@ -179,6 +184,10 @@ impl<B: Batch> Parser<'_, B> {
         match outcome {
             Outcome::Handed => self.tally.records += 1,
             Outcome::Unknown => self.tally.unknown += 1,
+            Outcome::Dropped(count) => {
+                self.tally.records += 1;
+                self.tally.dropped = self.tally.dropped.saturating_add(count);
+            }
             Outcome::Fault(fault) => self.tally.problem(line, || fault),
         }
     }
@@ -293,6 +302,8 @@ impl<B: Batch> Parser<'_, B> {
     fn capture_line(&mut self, line: u32, offset: u64, text: &str, read: Box<capture::Line<'_>>) -> Outcome {
         match &*read.kind {
             "capture" | "request" | "response" | "event" | "end" | "mark" | "decision" | "read" => {}
+            // Its kind is not its first member.
+            "dropped" => return dropped(text),
             "" => return self.other_kind(text),
             _ if Outline::of(text.as_bytes()).evidence() == Evidence::Unknown => return Outcome::Unknown,
             _ => return self.other_kind(text),
@@ -392,6 +403,11 @@ impl<B: Batch> Parser<'_, B> {
         Fault::new(self.expected(), Found::json(error)).into()
     }
 
+    /// Whether recorders with a queue write the format.
+    fn is_recorded(&self) -> bool {
+        matches!(self.format, Format::Capture | Format::Operations | Format::EtcdOperations | Format::EtcdWatches)
+    }
+
     fn reads(&self, evidence: Evidence) -> bool {
         match self.format {
             Format::Audit => matches!(evidence, Evidence::Audit | Evidence::AuditList),
@@ -405,6 +421,22 @@ impl<B: Batch> Parser<'_, B> {
             Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => false,
             Format::EtcdLog | Format::EtcdStore => false,
         }
+    }
+}
+
+/// The beginning of a line that counts dropped records. Its kind is its first member, so that other lines are not
+/// parsed twice.
+const DROPPED: &str = r#"{"kind":"dropped","#;
+
+/// Reads the line of a recorder that dropped records.
+fn dropped(text: &str) -> Outcome {
+    #[derive(Deserialize)]
+    struct Dropped {
+        count: u64,
+    }
+    match serde_json::from_str::<Dropped>(text) {
+        Ok(Dropped { count }) if count > 0 => Outcome::Dropped(count),
+        _ => Fault::new("a positive number of dropped records", "another count").into(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::input::InputFile;
 use super::limits::{KEPT_PROBLEMS, KEPT_PROBLEMS_PER_FILE};
 use super::parser::Tally;
 use super::position::FileId;
-use super::problem::{Fault, FileSummary, Found, Problem};
+use super::problem::{Fault, FileSummary, Found, Problem, count};
 
 /// One result of a worker.
 pub(super) enum Entry<B> {
@@ -28,12 +28,20 @@ pub(super) struct Ledger<'a> {
     line: u32,
     /// Problems kept of the present file.
     kept: usize,
+    /// Records of the present file that its recorder dropped.
+    dropped: u64,
 }
 
 impl<'a> Ledger<'a> {
     pub fn new(inputs: &'a [InputFile]) -> Ledger<'a> {
         let files = inputs.iter().map(|input| FileSummary { path: input.shown.clone(), ..FileSummary::default() });
-        Ledger { inputs, reading: Reading { files: files.collect(), problems: Vec::new() }, line: 1, kept: 0 }
+        Ledger {
+            inputs,
+            reading: Reading { files: files.collect(), problems: Vec::new() },
+            line: 1,
+            kept: 0,
+            dropped: 0,
+        }
     }
 
     /// Adds a result. Returns the batch with its file and the number of its first line.
@@ -46,6 +54,7 @@ impl<'a> Ledger<'a> {
                 summary.records += tally.records;
                 summary.problems += tally.problems;
                 summary.unknown += tally.unknown;
+                self.dropped = self.dropped.saturating_add(tally.dropped);
                 for (line, fault) in tally.kept {
                     self.keep(file, first.saturating_add(line), fault);
                 }
@@ -73,10 +82,18 @@ impl<'a> Ledger<'a> {
             self.keep(file, 0, Fault::new("audit events as JSON (record with --audit-log-format=json)", found));
         }
         // Problems of the whole file must be kept: they show that the file is incomplete.
-        self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE.saturating_sub(closed.faults.len()));
+        let dropped = std::mem::take(&mut self.dropped);
+        let whole = closed.faults.len() + usize::from(dropped > 0);
+        self.kept = self.kept.min(KEPT_PROBLEMS_PER_FILE.saturating_sub(whole));
         for fault in closed.faults {
             self.reading.files[file].problems += 1;
             self.keep(file, 0, fault);
+        }
+        if dropped > 0 {
+            let problems = &mut self.reading.files[file].problems;
+            *problems = problems.saturating_add(dropped);
+            let found = Found::told(format!("{} that the recorder dropped", count(dropped, "record")));
+            self.keep(file, 0, Fault::new("every record of the client", found));
         }
         (self.line, self.kept) = (1, 0);
     }

@@ -14,7 +14,11 @@
 mod body;
 #[cfg(feature = "tower")]
 mod content;
+#[cfg(test)]
+mod dropped_tests;
 mod etcd;
+#[cfg(all(test, feature = "tower", feature = "compress"))]
+mod go_recorder_tests;
 #[cfg(feature = "tower")]
 mod grpc;
 #[cfg(all(test, feature = "tower"))]

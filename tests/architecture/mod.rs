@@ -31,7 +31,7 @@ const VERIFY: [&str; 3] = ["history", "ingest", "model"];
 const VERIFY_CLAIMS: [&str; 7] = ["Call", "Claim", "Core", "History", "Linearization", "Outcome", "SpecHistory"];
 
 /// The entries at the top of the repository, without hidden files.
-const TOP: [&str; 16] = [
+const TOP: [&str; 17] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
@@ -45,6 +45,7 @@ const TOP: [&str; 16] = [
     "docs",
     "examples",
     "histories",
+    "recorders",
     "rust-toolchain.toml",
     "src",
     "tests",

@@ -60,6 +60,12 @@ impl Fields {
         u64::from(crc32c::crc32c(kept.as_bytes())) << 32 | kept.len() as u64
     }
 
+    /// Every declared path with its resource.
+    #[cfg(test)]
+    pub(crate) fn declared(&self) -> &[(ResourceName, Path)] {
+        &self.declared
+    }
+
     /// The tree for the parser.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
