@@ -30,7 +30,7 @@ pub struct Domains {
 }
 
 /// The source of a file, from its own lines or from `--source`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct FileContext {
     pub(super) path: String,
     pub(super) server: Option<String>,

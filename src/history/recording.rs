@@ -157,8 +157,7 @@ impl Builder {
         server: Symbol,
         clock: Symbol,
     ) {
-        let context = self.files[file.0 as usize].clone();
-        let names = &mut self.tables.names;
+        let (context, names) = (&mut self.files[file.0 as usize], &mut self.tables.names);
         let said = |names: &super::interner::Interner, s: Symbol| (!names.get(s).is_empty()).then_some(s);
         let client = said(names, client).or_else(|| context.client.as_deref().map(|c| names.intern(c)));
         let server = said(names, server).or_else(|| context.server.as_deref().map(|s| names.intern(s)));
@@ -167,7 +166,6 @@ impl Builder {
             .unwrap_or_else(|| names.intern(&context.path));
         // Without a label, each recording is one process.
         let label = said(names, incarnation).unwrap_or_else(|| names.intern(&context.path));
-        let context = &mut self.files[file.0 as usize];
         context.process = Process { user: client.unwrap_or(Symbol::NONE), label, clock, ..Process::default() };
         context.capture_server = server.unwrap_or(Symbol::NONE);
         context.capture_clock = clock;
