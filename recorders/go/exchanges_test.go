@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -255,5 +257,49 @@ func TestCaptureHasNothingOfSecretsAndHeaders(t *testing.T) {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("the capture has %s", secret)
 		}
+	}
+}
+
+// The program must say the same about the capture of the Rust layer and about this one. The exchanges are no history
+// of one server, so there are violations to compare.
+func TestTheCheckerSaysTheSameAboutBothCaptures(t *testing.T) {
+	capture := newCapture(t)
+	for _, e := range exchangeCases(t) {
+		e.play(t, capture, 100)
+	}
+	capture.Close()
+	text, err := os.ReadFile(capture.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, err := os.ReadFile("testdata/capture.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The golden file has no times. Those of the capture make it comparable.
+	var timed []byte
+	ours, theirs := bytes.Split(text, []byte{'\n'}), bytes.Split(golden, []byte{'\n'})
+	for at, line := range theirs {
+		if found := regexp.MustCompile(`"at":\d+`).Find(ours[at]); found != nil {
+			line = slices.Concat([]byte{'{'}, found, []byte{','}, line[1:])
+		}
+		timed = append(append(timed, line...), '\n')
+	}
+	var reports [2]string
+	for at, content := range [][]byte{text, timed} {
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile("client.jsonl", content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		report, code := check(t, "client.jsonl")
+		if code != exitViolated || strings.Contains(report, "could not be used") {
+			t.Errorf("expected exit code 1 and no problems, found %d and\n%s", code, report)
+		}
+		reports[at], _, _ = strings.Cut(report, "Read  ")
+		_, findings, _ := strings.Cut(report, "\nIs what each client saw")
+		reports[at] += findings
+	}
+	if reports[0] != reports[1] {
+		t.Errorf("the reports differ:\n%s\n%s", reports[0], reports[1])
 	}
 }
