@@ -4,13 +4,15 @@ use crate::ingest::fields::{self, Cut, Fields};
 use serde_json::{Map, Value};
 
 /// The kept parts of bodies about one resource.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reduction {
     cut: Cut,
     /// The kept paths, which are written beside each object.
     named: String,
     /// Finalizers hold a deletion back, so they are always kept. A namespace has some in its spec.
     finalizers_in_spec: bool,
+    /// Whether the resource is that of Secrets.
+    of_secrets: bool,
 }
 
 /// Members of options, which describe a request and not an object. Clients send delete options without their kind.
@@ -30,7 +32,8 @@ impl Reduction {
         if finalizers_in_spec {
             named = format!("metadata.finalizers spec.finalizers {named}").trim_end().to_owned();
         }
-        Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named, finalizers_in_spec }
+        let of_secrets = (plural, group) == ("secrets", "");
+        Reduction { cut: fields.cut(plural, group).unwrap_or_default(), named, finalizers_in_spec, of_secrets }
     }
 
     /// Reduces a body: an object, a list, a table, a status, options or a patch.
@@ -69,6 +72,11 @@ impl Reduction {
             let value = match name.as_str() {
                 "kind" | "apiVersion" => value.clone(),
                 "metadata" => metadata(value, cut.member(name)),
+                // Items of a list have no kind of their own, so those of Secrets are known by the list's. The declared fields of
+                // Secrets are their identity, and those of another resource may be data.
+                "items" if kind == "SecretList" && !self.of_secrets => {
+                    Value::Array(Reduction::default().elements(name, value))
+                }
                 "items" | "rows" => Value::Array(self.elements(name, value)),
                 "spec" | "status" if value.is_object() => {
                     let field = if name == "spec" { "nodeName" } else { "phase" };
@@ -186,5 +194,22 @@ mod tests {
         assert!(kept["recordedFields"].as_str().is_some_and(|named| named.contains("spec.finalizers")));
         let other = Reduction::of(&fields, "widgets", "example.com").apply(&shown);
         assert_eq!(other["spec"], json!({}));
+    }
+
+    #[test]
+    fn data_of_secrets_is_not_kept_whatever_resource_was_asked_for() {
+        let path = crate::ingest::fields::Path::parse("data.free").expect("it is a path");
+        let name = crate::ingest::fields::ResourceName::parse("widgets.example.com").expect("it is a name");
+        let reduction = Reduction::of(&Fields::of([(name, path)]), "widgets", "example.com");
+        let object =
+            |kind: &str| json!({"kind": kind, "metadata": {"name": "n", "uid": "u"}, "data": {"free": "hidden"}});
+        let list = |kind: &str| json!({"kind": kind, "items": [{"metadata": {"name": "n", "uid": "u"}, "data": {"free": "hidden"}}]});
+        for body in [object("Secret"), list("SecretList")] {
+            let kept = reduction.apply(&body).to_string();
+            assert!(!kept.contains("hidden") && kept.contains("recordedFields"), "{kept}");
+        }
+        for body in [object("Widget"), list("WidgetList")] {
+            assert!(reduction.apply(&body).to_string().contains("hidden"));
+        }
     }
 }
