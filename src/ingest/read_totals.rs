@@ -46,6 +46,7 @@ impl<'a> Ledger<'a> {
                 summary.records += tally.records;
                 summary.problems += tally.problems;
                 summary.unknown += tally.unknown;
+                summary.export.add(tally.export);
                 for (line, fault) in tally.kept {
                     self.keep(file, first.saturating_add(line), fault);
                 }
