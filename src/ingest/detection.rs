@@ -191,7 +191,8 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
     let mut foreign = 0;
     for start in starts {
         let rest = &sample[start..];
-        let rest = &rest[rest.iter().take_while(|b| **b == b'\0').count()..];
+        let skipped = rest.iter().take_while(|b| **b == b'\0').count();
+        let rest = &rest[skipped..];
         match rest.first() {
             Some(b'{') => {}
             // The rest of a value whose beginning was rotated away.
@@ -213,6 +214,12 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
         let Some(format) = forced.or_else(|| format_of(&outline, value, versioned)) else { continue };
         // A subscription is one long line, with the next one behind it.
         let is_envelope = format == Format::Audit && outline.evidence() == Evidence::Unknown;
+        if is_envelope
+            && outline.end.is_none()
+            && let Some(from) = envelope::entries_begin(text_of(value))
+        {
+            return Some((format, Framing::Entries { from: start + skipped + from }));
+        }
         let one_line = memchr::memchr(b'\n', trimmed_end(value)).is_none() && !is_envelope;
         return Some((format, if one_line && outline.end.is_none() { Framing::Lines } else { Framing::Documents }));
     }

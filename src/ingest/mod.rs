@@ -13,6 +13,7 @@ pub(crate) mod body;
 #[doc(hidden)]
 pub mod call;
 pub(crate) mod capture;
+mod collected;
 mod content;
 mod detection;
 pub(crate) mod digest;

@@ -174,3 +174,159 @@ fn an_export_that_is_cut_off_anywhere_shows_what_is_in_front_of_the_cut() {
         assert!(last >= 3, "{}: {last}", wrapping.name);
     }
 }
+
+/// Inputs of several exports, by name.
+fn folder(files: &[(&str, Vec<u8>)]) -> Vec<InputFile> {
+    files.iter().zip(0..).map(|((name, bytes), id)| InputFile::in_memory(FileId(id), name, bytes.clone())).collect()
+}
+
+fn wrapping(name: &str) -> &'static Wrapping {
+    ALL.iter().find(|wrapping| wrapping.name == name).unwrap()
+}
+
+fn events(path: &str) -> String {
+    fs::read_to_string(Path::new("histories/incidents/kubelet-restart").join(path)).unwrap()
+}
+
+#[test]
+fn an_event_that_two_exports_repeat_counts_once() {
+    let text = events("buggy/audit-A.log");
+    let lines: Vec<&str> = text.lines().collect();
+    let server = "kube-apiserver-audit-a";
+    let one = |name: &str| (wrapping(name).wrap)(&lines, server);
+    let alone = load(folder(&[("a", one("cloudwatch-subscription"))]));
+    for (first, second) in [
+        ("cloudwatch-subscription", "cloudwatch-s3"),
+        ("cloudwatch-s3", "cloudwatch-subscription"),
+        ("cri", "docker"),
+        ("loki-answer", "cloudwatch-filter-log-events"),
+        ("viaq", "array"),
+    ] {
+        let both = load(folder(&[("a", one(first)), ("b", one(second))]));
+        assert_eq!(both.len(), 1, "{first}, {second}");
+        assert_eq!(both[0].operations.len(), alone[0].operations.len(), "{first}, {second}");
+        // The record that names the server stays.
+        let names: Vec<&str> =
+            both[0].operations.iter().map(|o| both[0].name(both[0].servers[o.server.index()])).collect();
+        let known = [first, second].iter().any(|name| wrapping(name).names_server);
+        assert!(names.iter().all(|name| (*name == server) == known), "{first}, {second}: {names:?}");
+    }
+}
+
+#[test]
+fn clusters_that_envelopes_name_are_judged_apart_and_one_takes_what_names_none() {
+    let (buggy, fixed) = (events("buggy/audit-A.log"), events("quorum-lists/audit-A.log"));
+    let wrap =
+        |name: &str, text: &str| (wrapping(name).wrap)(&text.lines().collect::<Vec<_>>(), "kube-apiserver-audit-a");
+    let capture = events("buggy/kubelet-1.jsonl").into_bytes();
+    let (eks, aks) = (wrap("cloudwatch-subscription", &buggy), wrap("aks-storage", &fixed));
+    let clusters = |files: &[(&str, Vec<u8>)]| {
+        let histories = load(folder(files));
+        let judged: Vec<_> =
+            histories.iter().map(|history| retrograde::judge(history, &retrograde::Options::default())).collect();
+        let parts = histories.iter().zip(&judged).map(|(history, judgement)| Part::of(history, judgement));
+        let shown = |part: Part<'_>| {
+            let files = part.history.files.iter().filter(|file| file.format.is_some()).map(|file| file.path.clone());
+            format!("{}: {}", part.name, files.collect::<Vec<_>>().join(" "))
+        };
+        parts.map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(clusters(&[("a", eks.clone()), ("c", capture.clone())]), ["123456789012/prod: a c"]);
+    assert_eq!(
+        clusters(&[("a", eks.clone()), ("b", aks.clone()), ("c", capture)]),
+        ["kubernetes: c", "123456789012/prod: a", "s1/g1/prod: b"]
+    );
+    // One file of two clusters.
+    let joined = [&eks[..], b"\n", &aks[..]].concat();
+    assert_eq!(clusters(&[("ab", joined)]), ["123456789012/prod: ab", "s1/g1/prod: ab"]);
+    // What the user declares prevails.
+    let declared = |cluster: &str, server: Option<&str>| {
+        let source = SourceRule {
+            cluster: Some(cluster.to_owned()),
+            server: server.map(str::to_owned),
+            ..SourceRule::default()
+        };
+        let files = folder(&[("a", eks.clone()), ("b", aks.clone())]);
+        load(files.into_iter().map(|file| InputFile { source: source.clone(), ..file }).collect())
+    };
+    assert_eq!(declared("x", None).len(), 1);
+    let one = declared("x", Some("s"));
+    let history = &one[0];
+    assert!(history.operations.iter().all(|o| history.name(history.servers[o.server.index()]) == "s"));
+}
+
+#[test]
+fn entries_of_other_logs_are_counted_by_their_kind() {
+    let text = events("buggy/audit-A.log");
+    let event = text.lines().next().unwrap();
+    let entry = |stream: &str, message: &str| {
+        serde_json::json!({"logStreamName": stream, "timestamp": 1, "message": message}).to_string() + "\n"
+    };
+    let gke = r#"{"insertId":"1","logName":"l","resource":{"type":"gke_cluster"},"protoPayload":{"serviceName":"container.googleapis.com"}}"#;
+    let lines = [
+        entry("kube-apiserver-audit-1", event),
+        entry("kube-scheduler-1", "I0302 09:00:00.000000 1 scheduler.go:1] x"),
+        entry("kube-apiserver-audit-1", "{\"kind\":\"Pod\"}"),
+        entry("other", "text"),
+        format!("{gke}\n"),
+    ];
+    let histories = load(folder(&[("a", lines.concat().into_bytes())]));
+    let file = &histories[0].files[0];
+    assert_eq!((file.lines, file.records, file.problems, file.unknown), (5, 1, 0, 4), "{file:?}");
+    let others: Vec<(&str, u64)> = file.export.others.iter().map(|(kind, count)| (&**kind, *count)).collect();
+    let expected = [
+        ("audit entries of other services", 1),
+        ("entries of other log streams", 1),
+        ("entries that are no audit events", 1),
+        ("lines of other logs", 1),
+    ];
+    assert_eq!(others, expected);
+}
+
+#[test]
+fn an_entry_of_gke_and_an_event_of_security_lake_say_no_more_than_they_hold() {
+    let gke = serde_json::json!({
+        "insertId": "85371f7c-2383-4041-96e8-000000000001", "logName": "projects/p/logs/x", "timestamp": "2026-03-02T09:00:00.000001Z",
+        "receiveTimestamp": "2026-03-02T09:00:03.5Z",
+        "resource": {"type": "k8s_cluster", "labels": {"project_id": "p", "location": "l", "cluster_name": "c"}},
+        "protoPayload": {
+            "serviceName": "k8s.io", "methodName": "io.k8s.core.v1.pods.create",
+            "resourceName": "core/v1/namespaces/n/pods/a", "status": {"code": 0},
+            "authenticationInfo": {"principalEmail": "u"}, "requestMetadata": {"callerIp": "10.0.0.1"},
+            "response": {"@type": "core.k8s.io/v1.Pod", "metadata": {"name": "a", "namespace": "n", "uid": "u1", "resourceVersion": "7"}}
+        }
+    });
+    let mut read = gke.clone();
+    read["protoPayload"]["methodName"] = "io.k8s.core.v1.pods.get".into();
+    read["insertId"] = "85371f7c-2383-4041-96e8-000000000002".into();
+    let mut refused = gke.clone();
+    refused["protoPayload"]["status"] = serde_json::json!({"code": 10, "message": "m"});
+    refused["insertId"] = "85371f7c-2383-4041-96e8-000000000003".into();
+    let ocsf = serde_json::json!({
+        "class_uid": 6003, "message": "ResponseComplete", "metadata": {"product": {"version": "audit.k8s.io/v1"}},
+        "actor": {"user": {"name": "u"}}, "src_endpoint": {"ip": "10.0.0.1"},
+        "api": {"operation": "get", "request": {"uid": "85371f7c-2383-4041-96e8-000000000004"}, "response": {"code": 200}},
+        "http_request": {"url": {"path": "/api/v1/namespaces/n/pods/a"}, "user_agent": "k"},
+        "start_time": 1772442004000u64, "time": 1772442004100u64,
+        "unmapped": {"responseObject": {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "n", "uid": "u1", "resourceVersion": "7"}}}
+    });
+    let text = [&gke, &read, &refused, &ocsf].map(|value| value.to_string() + "\n").concat();
+    let histories = load(folder(&[("a", text.into_bytes())]));
+    let history = &histories[0];
+    assert_eq!(history.files[0].problems, 0, "{:?}", history.problems);
+    let shown: Vec<String> = (0..history.operations.len())
+        .map(|at| history.operation(retrograde::history::OperationId(at as u32)))
+        .map(|o| format!("{:?} {} {:?} {} {}..{}", o.verb, o.status, o.asked, o.answered, o.invoke, o.ret))
+        .collect();
+    let begin = "2026-03-02T09:00:00.000001Z";
+    let received = "2026-03-02T09:00:04.500000Z";
+    assert_eq!(
+        shown,
+        [
+            format!("Create 201 Unset 7 {begin}..{received}"),
+            format!("Get 200 Unrecorded 7 {begin}..{received}"),
+            format!("Create 409 Unset 0 {begin}..{received}"),
+            "Get 200 Unrecorded 7 2026-03-02T09:00:04.000000Z..2026-03-02T09:00:04.100999999Z".to_owned(),
+        ]
+    );
+}

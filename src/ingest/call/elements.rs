@@ -30,6 +30,8 @@ pub(in crate::ingest) struct Elements {
     line_begins: bool,
     /// Whether the open element was abandoned: it becomes no span.
     abandoned: bool,
+    /// Whether what follows the bracket around all elements is none.
+    is_part: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +72,15 @@ impl Elements {
             line: 0,
             line_begins: true,
             abandoned: false,
+            is_part: false,
         }
+    }
+
+    /// The elements of a list of JSON inside an object. `before` is the text up to the first element.
+    pub fn of_member(before: &[u8]) -> Elements {
+        let line = memchr::memchr_iter(b'\n', before).count();
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        Elements { at: before.len(), line, inside: true, line_begins: false, is_part: true, ..Elements::new(true) }
     }
 
     /// Scans the new bytes. `bytes` begins at the offset that [`Elements::shift`] left.
@@ -184,6 +194,7 @@ impl Elements {
             b' ' | b'\t' | b'\r' | b'\n' | b',' | 0x0b | 0x0c | 0 => {}
             b';' if !self.json => self.state = State::Comment { between: true },
             b'[' | b'(' if !self.inside => self.inside = true,
+            b']' if self.inside && self.is_part => self.abandon(),
             b']' | b')' if self.inside => self.inside = false,
             _ => {
                 (self.start, self.start_line) = (self.at, self.line);

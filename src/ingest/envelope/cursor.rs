@@ -99,6 +99,14 @@ impl<'a> Cursor<'a> {
         self.broken = true;
     }
 
+    /// The offset behind the bracket of a list that is cut off. The cursor passes the list.
+    pub fn begin_of_list(&mut self) -> Option<usize> {
+        let is_list = self.peek() == Some(b'[');
+        let begin = self.at + 1;
+        self.value();
+        (is_list && self.broken).then_some(begin)
+    }
+
     /// Passes one value and returns its text. Of a value that is cut off it returns what there is.
     pub fn value(&mut self) -> &'a str {
         let Some(first) = self.peek() else {

@@ -184,6 +184,23 @@ fn keys(text: &str) -> (Vec<&str>, bool) {
     (keys, cursor.is_broken())
 }
 
+/// Lists in which one long answer or message holds its entries. Each entry is an envelope or an event by itself.
+const LISTS: [&str; 3] = ["events", "records", "hits"];
+
+/// The offset behind the bracket that opens the list of entries in an object that is cut off inside the list. Then the
+/// entries can be read one by one, however long the object is.
+pub(super) fn entries_begin(object: &str) -> Option<usize> {
+    let mut begin = None;
+    let open = |cursor: &mut Cursor<'_>| cursor.begin_of_list();
+    let mut cursor = Cursor::new(object);
+    cursor.object(|cursor, key| match key {
+        "hits" => cursor.object(|cursor, key| begin = begin.or(open(cursor).filter(|_| key == "hits"))),
+        _ if LISTS.contains(&key) => begin = open(cursor),
+        _ => {}
+    });
+    begin.filter(|_| cursor.is_broken())
+}
+
 /// The first elements of a list. The last one may be cut off.
 pub(super) fn elements(list: &str) -> Vec<&str> {
     const MOST: usize = 64;
