@@ -246,6 +246,16 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
     if first.starts_with(b"[") {
         return "a JSON array";
     }
+    let begins = |word: &[u8]| text.iter().any(|line| line.strip_prefix(b"- ").unwrap_or(line).starts_with(word));
+    if begins(b"insertId: ") {
+        return "log entries as YAML (export them with --format=json)";
+    }
+    if begins(b"apiVersion: audit.k8s.io/") {
+        return if begins(b"auditID: ") { "audit events as YAML (export them as JSON)" } else { "an audit policy" };
+    }
+    if first.starts_with(b"OCSF_") {
+        return "events as ILF (export them as JSON)";
+    }
     "text of an unknown kind"
 }
 
@@ -340,6 +350,10 @@ mod tests {
             ("{:type :invoke :value [[:append 1 2]]}\n", "operations without a process or a function"),
             ("{\"type\":\"ok\",\"process\":0,\"value\":[]}\n", "operations without a process or a function"),
             (r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[]}"#, "an audit policy"),
+            ("---\ninsertId: x\nlogName: y\n", "log entries as YAML (export them with --format=json)"),
+            ("kind: Event\napiVersion: audit.k8s.io/v1\nauditID: x\n", "audit events as YAML (export them as JSON)"),
+            ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "an audit policy"),
+            ("OCSF_600301[*,*,(a=\"b\")]\n", "events as ILF (export them as JSON)"),
             (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, "Kubernetes objects without resource versions"),
             ("PK\u{3}\u{4}\0\0x\0", "binary data"),
             ("a\nb\nc\n{\"type\":\"ADDED\",\"object\":{}}\n", "text of an unknown kind"),

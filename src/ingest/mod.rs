@@ -31,6 +31,7 @@ mod framing;
 mod identity;
 mod input;
 mod json_outline;
+mod json_string;
 mod lenient_body;
 pub(crate) mod limits;
 pub(crate) mod members;

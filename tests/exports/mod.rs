@@ -7,7 +7,7 @@
 mod wrapping;
 
 use retrograde::history::snapshot::{self, Packing};
-use retrograde::history::{Domains, History, load_each};
+use retrograde::history::{Domains, History, Marks, load_each};
 use retrograde::ingest::fields::Fields;
 use retrograde::ingest::{FileId, InputFile, ReadOptions, SourceRule};
 use retrograde::report::page::Look;
@@ -329,4 +329,24 @@ fn an_entry_of_gke_and_an_event_of_security_lake_say_no_more_than_they_hold() {
             "Get 200 Unrecorded 7 2026-03-02T09:00:04.000000Z..2026-03-02T09:00:04.100999999Z".to_owned(),
         ]
     );
+}
+
+#[test]
+fn a_text_in_the_place_of_a_body_is_a_body_that_is_not_there() {
+    let text = events("buggy/audit-A.log");
+    let event: serde_json::Value = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .find(|event: &serde_json::Value| event["verb"] == "patch" || event["verb"] == "create")
+        .unwrap();
+    let marks = |request: serde_json::Value| {
+        let mut event = event.clone();
+        event["verb"] = "patch".into();
+        event["requestObject"] = request;
+        let histories = load(folder(&[("a", event.to_string().into_bytes())]));
+        let operation = histories[0].operation(retrograde::history::OperationId(0));
+        [Marks::REQUEST_BODY, Marks::UNCONDITIONED, Marks::TRUNCATED].map(|mark| operation.marks.has(mark))
+    };
+    assert_eq!(marks(serde_json::json!({"metadata": {"labels": {"a": "b"}}})), [true, true, false]);
+    assert_eq!(marks("skipped-too-big-size-object".into()), [false, false, true]);
 }

@@ -6,6 +6,7 @@ use super::super::operation::*;
 use super::super::request::{self, Asked, Verb};
 use super::super::revision::Revision;
 use super::Batch;
+use crate::ingest::body::AnyBody;
 use crate::ingest::object::Text;
 use crate::ingest::{Position, Time, audit};
 use rustc_hash::FxBuildHasher;
@@ -191,6 +192,14 @@ impl Batch {
                 }
             }
             _ => operation.marks.set(Marks::OPEN),
+        }
+        // A text in the place of a body says nothing about it.
+        let is_replaced = |body: &AnyBody<'_>| matches!(body, AnyBody::Replaced);
+        if is_replaced(&event.request_object) {
+            operation.marks.clear(Marks::UNCONDITIONED);
+        }
+        if is_replaced(&event.request_object) || is_replaced(&event.response_object) {
+            operation.marks.set(Marks::TRUNCATED);
         }
         // A deletion without its options may be a dry run.
         if is_cut && matches!(verb, Verb::Delete | Verb::DeleteCollection) && !operation.marks.has(Marks::REQUEST_BODY)

@@ -5,6 +5,7 @@
 
 use super::reader::is_delimiter;
 use crate::ingest::framing::Span;
+use crate::ingest::json_string::{self, Stop};
 
 /// Finds the ends of elements; more bytes continue the scan.
 ///
@@ -115,6 +116,18 @@ impl Elements {
                     continue;
                 }
                 State::Character => self.state = State::Atom,
+                State::String if self.json => {
+                    let (at, why) = json_string::pass(bytes, self.at);
+                    self.at = at;
+                    match why {
+                        Stop::End => {
+                            self.state = State::Form;
+                            self.completed(at + 1, found);
+                        }
+                        Stop::Escape => self.state = State::Escape,
+                        Stop::Line | Stop::Inside => {}
+                    }
+                }
                 State::String => match memchr::memchr3(b'"', b'\\', b'\n', &bytes[self.at..]) {
                     None => self.at = bytes.len() - 1,
                     Some(n) => {

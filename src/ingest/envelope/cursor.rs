@@ -3,6 +3,8 @@
 //! The text may be cut off or malformed. The cursor then stops: every later call finds nothing, and what it passed so
 //! far stays found. It checks no more than it needs to find the end of a value, since a wanted value is parsed later.
 
+use crate::ingest::json_string;
+
 /// A place in JSON text.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
@@ -138,19 +140,13 @@ impl<'a> Cursor<'a> {
 
     /// Passes the string that begins here.
     fn string(&mut self) {
-        let bytes = self.text.as_bytes();
-        self.at += 1;
-        let begin = self.at;
-        while let Some(n) = bytes.get(self.at..).and_then(|rest| memchr::memchr(b'"', rest)) {
-            let quote = self.at + n;
-            self.at = quote + 1;
-            let escapes = bytes[begin..quote].iter().rev().take_while(|b| **b == b'\\').count();
-            if escapes % 2 == 0 {
-                return;
+        match json_string::end(self.text.as_bytes(), self.at + 1) {
+            Some(end) => self.at = end + 1,
+            None => {
+                self.at = self.text.len();
+                self.broken = true;
             }
         }
-        self.at = bytes.len();
-        self.broken = true;
     }
 
     /// Passes the object or list that begins here. Its brackets are counted, not compared.

@@ -57,7 +57,7 @@ impl<B: Batch> Parser<'_, B> {
             }
         };
         self.tally.export.other(kind);
-        Some(Outcome::Unknown)
+        Some(passed_over(kind))
     }
 
     /// Opens an envelope; false if the text is none.
@@ -107,6 +107,14 @@ fn is_of_another_kind(outcome: &Outcome, text: &str) -> bool {
         && !matches!(Outline::of(text.as_bytes()).evidence(), Evidence::Audit | Evidence::AuditList)
 }
 
+/// The outcome of an entry that is no event. Parts of a line may be those of an event, which is then lost.
+fn passed_over(kind: &'static str) -> Outcome {
+    match kind == envelope::PARTS {
+        true => Fault::new("an event on one line", "a part of a line that a container runtime cut").into(),
+        false => Outcome::Unknown,
+    }
+}
+
 /// The events of one value.
 struct Entries<'p, 'a, 't, B> {
     parser: &'p mut Parser<'a, B>,
@@ -151,7 +159,7 @@ impl<B: Batch> Sink for Entries<'_, '_, '_, B> {
         let line = self.line(place);
         self.parser.tally.export.note(envelope, &Origin::default());
         self.parser.tally.export.other(kind);
-        self.parser.settle(line, Outcome::Unknown);
+        self.parser.settle(line, passed_over(kind));
     }
 
     fn broken(&mut self) {
