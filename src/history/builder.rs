@@ -69,10 +69,12 @@ pub struct Builder {
     pub(super) annotations: Vec<Annotation>,
     /// Positions of the bodies of captured requests, by row.
     pub(super) request_places: Vec<(u32, ingest::Position)>,
-    pub(super) versions: Vec<(FileId, u32)>,
+    pub(super) versions: Vec<(ServerId, u32)>,
     pub(super) problems: Vec<ingest::Problem>,
     /// Clocks of audit logs without a declared server.
     unknown: BTreeSet<ClockId>,
+    /// Servers that are named by their file alone.
+    presumed: BTreeSet<ServerId>,
 }
 
 impl Builder {
@@ -114,6 +116,7 @@ impl Builder {
             versions: Vec::new(),
             problems: Vec::new(),
             unknown: BTreeSet::new(),
+            presumed: BTreeSet::new(),
         }
     }
 
@@ -139,6 +142,32 @@ impl Builder {
             None => ServerId::NONE,
         };
         (server, self.clock(&clock))
+    }
+
+    /// Server and clock of an audit log. Without a declared server, several servers may have written it.
+    fn audit_source(&mut self, file: FileId) -> (ServerId, ClockId) {
+        let (server, clock) = self.file_source(file, true);
+        let context = &self.files[file.0 as usize];
+        if context.server.is_none() && context.clock.is_none() {
+            self.unknown.insert(clock);
+            self.presumed.insert(server);
+        }
+        (server, clock)
+    }
+
+    /// Servers and clocks that the envelopes of a block name. What the user declares for the file prevails.
+    fn writers(&mut self, file: FileId, batch: &Batch, moved: &Moved) -> Vec<(ServerId, ClockId)> {
+        let context = &self.files[file.0 as usize];
+        if context.server.is_some() || context.clock.is_some() {
+            return Vec::new();
+        }
+        let writers = batch.writers.values().iter();
+        writers
+            .map(|writer| {
+                let (server, clock) = (moved.name(writer.server), moved.name(writer.clock));
+                (ServerId(self.servers.intern(server)), ClockId(self.clocks.intern(clock)))
+            })
+            .collect()
     }
 
     /// Appends one block. `first_line` is the number, from 1, of the block's first line.
@@ -167,20 +196,22 @@ impl Builder {
         };
         match batch.format {
             Format::Audit => {
-                let (server, clock) = self.file_source(file, true);
-                let context = &self.files[file.0 as usize];
-                if context.server.is_none() && context.clock.is_none() {
-                    self.unknown.insert(clock);
-                }
-                let name = self.servers.values()[server.index()];
+                let writers = self.writers(file, &batch, &moved);
+                let is_named = |writer: ServerId| writers.get(writer.index()).is_some();
+                let source = match batch.operations.iter().all(|row| is_named(row.server)) {
+                    true => (ServerId::NONE, ClockId::NONE),
+                    false => self.audit_source(file),
+                };
+                let of = |writer: ServerId| writers.get(writer.index()).copied().unwrap_or(source);
                 for row in &batch.operations {
+                    let (server, clock) = of(row.server);
+                    let name = self.servers.values()[server.index()];
                     let process = self.on_server(moved.process(ProcessId(row.incarnation.0)), name);
                     let row = place(*row);
                     self.operations.push(Operation { server, clock, incarnation: IncarnationId(process.0), ..row });
                 }
-                if let Some(minor) = batch.loopback_minor {
-                    self.versions.push((file, minor));
-                }
+                let known = batch.loopback_minors.iter().map(|(writer, minor)| (of(*writer).0, *minor));
+                self.versions.extend(known.filter(|(server, _)| server.is_some()));
             }
             Format::Capture => self.merge_capture(file, first_line, batch.capture, &moved, items_base, place),
             Format::Watch => {
@@ -290,6 +321,7 @@ impl Builder {
                 let said = |name: Symbol| if names.get(name).is_empty() { Symbol::NONE } else { name };
                 Process { user: said(known.user), agent: said(known.agent), ..known }
             },
+            |server| self.presumed.contains(&server),
             Shown { attributes: self.tables.attributes.values(), items: &self.items },
         );
         // A raw stream's scope is the resource of its objects.
@@ -352,7 +384,7 @@ impl Builder {
         history.scopes = self.tables.scopes.into_values();
         history.attributes = self.tables.attributes.into_values();
         history.parts = self.tables.parts;
-        let mut names = self.tables.names;
+        let names = self.tables.names;
         let mut domain_table = Table::default();
         history.placements = history
             .resources
@@ -368,11 +400,7 @@ impl Builder {
             })
             .collect();
         history.domains = domain_table.into_values();
-        let versions = std::mem::take(&mut self.versions);
-        for (file, minor) in versions {
-            let context = &self.files[file.0 as usize];
-            let name = names.intern(context.server.as_deref().unwrap_or(&context.path));
-            let server = ServerId(self.servers.intern(name));
+        for (server, minor) in std::mem::take(&mut self.versions) {
             if history.server_versions.iter().all(|(s, _)| *s != server) {
                 history.server_versions.push((server, minor));
             }

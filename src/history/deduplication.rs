@@ -6,7 +6,7 @@
 //! pair is compared in full.
 
 use super::client::Process;
-use super::ids::{AttributesId, IncarnationId, OperationId, Symbol, sort_by_word};
+use super::ids::{AttributesId, IncarnationId, OperationId, ServerId, Symbol, sort_by_word};
 use super::operation::{AuditId, Item, Marks, Operation};
 use super::operations::Operations;
 use super::request::Verb;
@@ -58,19 +58,25 @@ impl Shown<'_> {
 
 /// Joins the stages of audit events, drops repeated events, and joins the two sides of one request.
 ///
-/// Two audit events are the same if server, audit id, stage, both timestamps, verb and URI agree. Audit ids alone are not unique,
-/// since a client may send one.
-pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Process, shown: Shown<'_>) -> Joined {
+/// Two audit events are the same if audit id, stage, both timestamps, verb and URI agree. Audit ids alone are not unique, since a
+/// client may send one. Servers need not agree, since several exports of one log name its server in different ways, or not at
+/// all. `is_presumed` says that the file of a row is all that is known of its server; the other record then stays.
+pub(super) fn join(
+    rows: &mut Operations,
+    process: impl Fn(IncarnationId) -> Process,
+    is_presumed: impl Fn(ServerId) -> bool,
+    shown: Shown<'_>,
+) -> Joined {
     let mut joined = Joined::default();
     drop_copies(rows, &mut joined);
     // The audit id separates nearly all rows, so it is compared first.
     let id = |r: u32| (FxBuildHasher.hash_one(rows.get(r as usize).audit_id) >> 32) as u32;
     let with_id = (0..rows.len() as u32).filter(|&r| rows.get(r as usize).audit_id != AuditId::None);
     let mut index = meeting(&with_id.map(|r| (id(r), r)).collect::<Vec<_>>());
-    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.server, o.invoke);
+    let group = |o: &Operation| (o.audit_id, o.verb, o.scope, o.marks.has(Marks::CLIENT_SIDE), o.invoke);
     sort_by_word(&mut index, id, |r| {
         let row = rows.get(r as usize);
-        (group(&row), row.marks.has(Marks::OPEN), row.ret, r)
+        (group(&row), row.marks.has(Marks::OPEN), row.ret, is_presumed(row.server), r)
     });
     let mut at = 0;
     while at < index.len() {
@@ -83,10 +89,12 @@ pub(super) fn join(rows: &mut Operations, process: impl Fn(IncarnationId) -> Pro
             let mut kept = index[at];
             for &row in &index[at + 1..end] {
                 let (k, r) = (rows.get(kept as usize), rows.get(row as usize));
+                // Times of microseconds, by two servers, tell one event from two.
+                let is_one_server = r.server == k.server || r.invoke.is_known();
                 // An earlier stage merges into the answer; a repeated answer counts once.
-                if r.marks.has(Marks::OPEN)
-                    || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision)
-                {
+                let is_same = r.marks.has(Marks::OPEN)
+                    || (r.ret == k.ret && r.status == k.status && r.asked_revision == k.asked_revision);
+                if is_one_server && is_same {
                     joined.gone.insert(row, kept);
                 } else {
                     kept = row;

@@ -3,10 +3,10 @@
 //!
 //! Blocks are read in parallel and merged in input order, so the result does not depend on the number of threads.
 
-use super::batch::Batch;
-use super::builder::{Builder, Domains, short_name};
+use super::builder::{Domains, short_name};
 use super::calls::{self, Pairing};
 use super::client::{Incarnation, ToldBy};
+use super::clusters::{Batches, Clusters, few_clusters};
 use super::etcd;
 use super::ids::{ClientId, ClockId, KeyId, ResourceId};
 use super::interner::Interner;
@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 /// The reason why the cluster's history ignores a file.
 const OF_ITS_OWN: &str = "an operation log: a history of its own";
+
+/// The reason why a cluster's history ignores a file.
+const OF_ANOTHER_CLUSTER: &str = "evidence of another cluster: a history of its own";
 
 /// Reads inputs and returns the first history of [`load_each`].
 pub fn load(inputs: Vec<InputFile>, options: &ReadOptions, domains: &Domains, progress: &dyn Progress) -> History {
@@ -83,17 +86,40 @@ fn by_cluster(inputs: Vec<InputFile>) -> Vec<Vec<InputFile>> {
 }
 
 /// The histories of all inputs that are not etcd reports.
+///
+/// Envelopes name clusters. If they name one, files that name none are evidence of that cluster. If they name several, each is a
+/// history, and the files that name none are another.
 fn load_others(
     inputs: Vec<InputFile>,
     options: &ReadOptions,
     domains: &Domains,
     progress: &dyn Progress,
 ) -> Vec<History> {
-    let mut builder = Builder::new(&inputs);
+    let can_repeat = inputs.iter().all(InputFile::can_be_read_again);
+    if can_repeat && let Ok(histories) = load_by(&inputs, false, options, domains, progress) {
+        return histories;
+    }
+    load_by(&inputs, true, options, domains, progress).unwrap_or_default()
+}
+
+/// Envelopes name several clusters.
+struct SeveralClusters;
+
+/// Loads inputs. `apart`: the clusters that envelopes name are histories of their own; otherwise several are an error.
+fn load_by(
+    inputs: &[InputFile],
+    apart: bool,
+    options: &ReadOptions,
+    domains: &Domains,
+    progress: &dyn Progress,
+) -> Result<Vec<History>, SeveralClusters> {
+    let mut clusters = Clusters::new(inputs, apart);
     let mut logs: VecDeque<Log> = VecDeque::new();
     let start = |file: &InputFile, format| Collected::new(file, format, &options.fields);
-    let reading = ingest::read(&inputs, options, progress, start, |file, first_line, batch| match batch {
-        Collected::Cluster(batch) => builder.merge(file, first_line, *batch),
+    let reading = ingest::read(inputs, options, progress, start, |file, first_line, batch| match batch {
+        Collected::Cluster(batches) => batches.by_name.into_iter().for_each(|(cluster, batch)| {
+            clusters.merge(cluster, file, first_line, batch);
+        }),
         Collected::Log(batch) => {
             if logs.back().is_none_or(|log| log.file != file) {
                 logs.push_back(Log::new(file, &inputs[file.0 as usize], &options.functions));
@@ -103,6 +129,16 @@ fn load_others(
             }
         }
     });
+    if !apart && clusters.names.len() > 1 {
+        return Err(SeveralClusters);
+    }
+    let mut reading = reading;
+    for &id in &clusters.beyond {
+        let file = &mut reading.files[id.0 as usize];
+        file.problems += 1;
+        let (path, found) = (file.path.clone(), "more".to_owned());
+        reading.problems.push(Problem { file: Some(id), path, line: 0, expected: few_clusters(), found });
+    }
     let is_log = |file: &FileSummary| file.format.and_then(Format::from_name).is_some_and(Format::is_operation_log);
     // A file that could not be read at all may be evidence of the cluster.
     let cluster = logs.is_empty()
@@ -113,22 +149,40 @@ fn load_others(
     let mut histories = Vec::with_capacity(logs.len() + 1);
     let mut ignored = Vec::new();
     if cluster {
-        let mut history = builder.finish(domains);
-        // Problems found when the lines of a recording were joined count like lines that could not be read.
-        let mut files = reading.files.clone();
-        for (file, joined) in files.iter_mut().zip(&history.files) {
-            file.problems += joined.problems;
+        let mut first = true;
+        for (named, builder) in clusters.into_builders() {
+            let mut history = builder.finish(domains);
+            // Problems found when the lines of a recording were joined count like lines that could not be read.
+            let mut files = reading.files.clone();
+            for (file, joined) in files.iter_mut().zip(&history.files) {
+                file.problems += joined.problems;
+            }
+            for file in files.iter_mut().filter(|file| is_log(file)) {
+                *file = FileSummary { path: std::mem::take(&mut file.path), ..FileSummary::default() };
+                file.ignored = Some(OF_ITS_OWN.to_owned());
+            }
+            if let Some(named) = &named {
+                for (at, file) in files.iter_mut().enumerate() {
+                    if !named.files.contains(&FileId(at as u32)) && (file.ignored.is_none() || !first) {
+                        let path = std::mem::take(&mut file.path);
+                        let ignored = Some(OF_ANOTHER_CLUSTER.to_owned());
+                        *file = FileSummary { path, ignored, ..FileSummary::default() };
+                    }
+                    file.export.clusters.retain(|cluster| *cluster == named.name);
+                }
+            }
+            let is_elsewhere = |problem: &Problem| {
+                let file = problem.file.and_then(|id| files.get(id.0 as usize));
+                file.is_some_and(|file| {
+                    file.ignored.as_deref().is_some_and(|why| [OF_ITS_OWN, OF_ANOTHER_CLUSTER].contains(&why))
+                })
+            };
+            history.problems.splice(0..0, reading.problems.iter().filter(|p| !is_elsewhere(p)).cloned());
+            history.files = files;
+            history.inputs = inputs.to_vec();
+            histories.push(history);
+            first = false;
         }
-        for file in files.iter_mut().filter(|file| is_log(file)) {
-            *file = FileSummary { path: std::mem::take(&mut file.path), ..FileSummary::default() };
-            file.ignored = Some(OF_ITS_OWN.to_owned());
-        }
-        let of_logs =
-            |problem: &Problem| problem.file.and_then(|id| reading.files.get(id.0 as usize)).is_some_and(is_log);
-        history.problems.splice(0..0, reading.problems.iter().filter(|p| !of_logs(p)).cloned());
-        history.files = files;
-        history.inputs = inputs.clone();
-        histories.push(history);
     } else {
         ignored.extend(inputs.iter().zip(&reading.files).filter(|(_, file)| file.format.is_none()));
     }
@@ -144,7 +198,7 @@ fn load_others(
         histories.push(history);
     }
     once(&mut histories);
-    histories
+    Ok(histories)
 }
 
 /// Removes logs of a run that another log shows better: Jepsen's text logs beside the `history.edn` of the run, or a second text
@@ -188,7 +242,7 @@ fn once(histories: &mut Vec<History>) {
 
 /// The rows that one worker collects from a block.
 enum Collected {
-    Cluster(Box<Batch>),
+    Cluster(Batches),
     Log(Box<calls::Batch>),
 }
 
@@ -196,7 +250,7 @@ impl Collected {
     fn new(file: &InputFile, format: Format, fields: &Arc<Fields>) -> Collected {
         match format.is_operation_log() {
             true => Collected::Log(Box::default()),
-            false => Collected::Cluster(Box::new(Batch::new(file.id, format, fields.clone()))),
+            false => Collected::Cluster(Batches::new(file, format, fields)),
         }
     }
 }
@@ -204,8 +258,14 @@ impl Collected {
 impl ingest::Batch for Collected {
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
         match self {
-            Collected::Cluster(batch) => batch.record(line, offset, record),
+            Collected::Cluster(batches) => batches.record(line, offset, record),
             Collected::Log(batch) => batch.record(line, offset, record),
+        }
+    }
+
+    fn origin(&mut self, origin: &ingest::Origin<'_>) {
+        if let Collected::Cluster(batches) = self {
+            batches.origin(origin);
         }
     }
 }

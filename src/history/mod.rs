@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod builder;
 pub mod calls;
 pub(crate) mod client;
+mod clusters;
 pub(crate) mod declared;
 mod deduplication;
 pub(crate) mod document;

@@ -10,7 +10,7 @@ use super::found::Found;
 use super::limits::{LONGEST_ADDRESS, UNLIMITED};
 use super::object::Text;
 use super::position::Time;
-use super::text::{default_or_null, list_or_null};
+use super::text::{Loose, default_or_null, list_or_null};
 use super::timestamp;
 use serde::Deserialize;
 
@@ -108,6 +108,15 @@ pub struct EventAnnotations<'a> {
     pub truncated: Text<'a>,
 }
 
+/// What the log forwarder of OpenShift adds to events.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct OpenShift<'a> {
+    /// Uid of the cluster.
+    #[serde(borrow)]
+    pub cluster_id: Text<'a>,
+}
+
 /// One audit event, borrowed from its line.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -162,6 +171,15 @@ pub struct Event<'a> {
     /// Time at which the stage was reached, on the server's clock.
     #[serde(borrow, rename = "stageTimestamp")]
     pub stage_timestamp: Text<'a>,
+    /// The only time in events of 2017 (before `v1beta1` had its present fields): the second of the request.
+    #[serde(borrow)]
+    pub timestamp: Loose<'a>,
+    /// Whether [`Event::timestamp`] is the only time, set by [`Event::read_times`].
+    #[serde(skip)]
+    pub is_of_2017: bool,
+    /// Whether a time names no zone, set by [`Event::read_times`].
+    #[serde(skip)]
+    pub without_zone: bool,
     /// [`Event::request_received`] as a time, set by [`Event::read_times`].
     #[serde(skip)]
     pub received: Time,
@@ -171,14 +189,38 @@ pub struct Event<'a> {
     /// Annotations of the event.
     #[serde(borrow)]
     pub annotations: Option<EventAnnotations<'a>>,
+    /// The cluster, if the log forwarder of OpenShift wrote the event.
+    #[serde(borrow)]
+    pub openshift: Option<OpenShift<'a>>,
+    /// The node, if the log forwarder of OpenShift wrote the event.
+    #[serde(borrow)]
+    pub hostname: Loose<'a>,
+    /// The server on the node, if the log forwarder of OpenShift wrote the event.
+    #[serde(borrow)]
+    pub log_source: Loose<'a>,
 }
 
 impl Event<'_> {
-    /// Parses both times. The error is the text that is no RFC 3339 time.
+    /// Parses both times. The error is the text that is no time.
     pub fn read_times(&mut self) -> Result<(), &str> {
-        for (text, time) in [(&self.request_received, &mut self.received), (&self.stage_timestamp, &mut self.reached)] {
+        if self.request_received.is_empty()
+            && self.stage_timestamp.is_empty()
+            && let Some(begin) = self.timestamp.0.as_deref()
+        {
+            // The audit events of 2017 have the second of their request, and no time of the answer.
+            let printed = timestamp::printed(begin).ok_or(begin)?;
+            (self.received, self.is_of_2017) = (printed.time, true);
+            return Ok(());
+        }
+        for (text, time, is_end) in
+            [(&self.request_received, &mut self.received, false), (&self.stage_timestamp, &mut self.reached, true)]
+        {
             if !text.is_empty() {
-                *time = timestamp::parse(text).ok_or(&**text)?;
+                let printed = timestamp::printed(text).ok_or(&**text)?;
+                // A request begins no later than the true time, and ends no earlier.
+                let cut = if is_end { printed.cut } else { 0 };
+                *time = Time(printed.time.0.saturating_add(cut));
+                self.without_zone |= printed.without_zone;
             }
         }
         Ok(())
@@ -187,6 +229,9 @@ impl Event<'_> {
     /// A missing or contradictory time, as expected and found. The event counts all the same. Call it after
     /// [`Event::read_times`].
     pub fn odd_times(&self) -> Option<(&'static str, Found)> {
+        if self.is_of_2017 {
+            return None;
+        }
         let missing = |text: &str| text.is_empty();
         if missing(&self.request_received) || missing(&self.stage_timestamp) {
             let absent = if missing(&self.request_received) { "requestReceivedTimestamp" } else { "stageTimestamp" };

@@ -214,6 +214,10 @@ impl<'a> OpenFile<'a> {
         if let Ok((_, Framing::Elements { json })) = open.detected {
             open.framer = Cutter::Elements(Elements::new(json));
         }
+        if let Ok((_, Framing::Entries { from })) = open.detected {
+            let before = &open.buffer[..from.min(open.filled)];
+            open.framer = Cutter::Elements(Elements::of_member(before));
+        }
         open
     }
 
@@ -346,7 +350,7 @@ impl<'a> OpenFile<'a> {
         let (format, framing) = *self.detected.as_ref().ok()?;
         match framing {
             Framing::Lines => self.lines(format),
-            Framing::Documents | Framing::Elements { .. } => self.documents(format),
+            Framing::Documents | Framing::Elements { .. } | Framing::Entries { .. } => self.documents(format),
             Framing::Indented => self.indented(format),
             Framing::Whole => None,
         }

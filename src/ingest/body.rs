@@ -170,7 +170,9 @@ pub enum AnyBody<'a> {
     Object(Box<Body<'a>>),
     /// A JSON patch.
     Patch(Vec<PatchStep<'a>>),
-    /// A recorded value without use here: a string (an exporter's "skipped-too-big-size-object") or a number.
+    /// A text in the place of a body that was too large: an exporter's `skipped-too-big-size-object`.
+    Replaced,
+    /// A recorded value without use here, such as a number.
     Other,
 }
 
@@ -185,7 +187,7 @@ impl<'a> AnyBody<'a> {
 
     /// Whether a body was recorded.
     pub fn is_recorded(&self) -> bool {
-        !matches!(self, AnyBody::Absent)
+        !matches!(self, AnyBody::Absent | AnyBody::Replaced)
     }
 }
 
@@ -201,7 +203,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for AnyBody<'a> {
                 Ok(AnyBody::Absent)
             }
             visit_scalars_as!(AnyBody::Other);
-            visit_scalars_as!(AnyBody::Other; visit_str: &str);
+            visit_scalars_as!(AnyBody::Replaced; visit_str: &str);
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 // `Body::deserialize` would be the derived function, which bypasses the sieve.
                 field_capture::sieved(de::value::MapAccessDeserializer::new(map))

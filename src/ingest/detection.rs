@@ -6,6 +6,7 @@
 
 use super::archive;
 use super::call;
+use super::envelope;
 use super::etcd::{is_store, wal};
 use super::format::Format;
 use super::json_outline::{Evidence, Outline};
@@ -72,6 +73,9 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     if first.starts_with(b"[") && forced.is_none() && call::detect(sample) == Some(Format::Operations) {
         return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
     }
+    if first.starts_with(b"[") && matches!(forced, None | Some(Format::Audit)) && is_list_of_events(sample, first) {
+        return Detected::Evidence(Format::Audit, Framing::Elements { json: true });
+    }
     // An indented first value means documents, of which later ones may be compact.
     let indented = first == b"{";
     let versioned = memmem::find(sample, b"\"resourceVersion\"").is_some();
@@ -128,16 +132,57 @@ fn is_legacy<'a>(text: impl Iterator<Item = &'a [u8]>) -> bool {
 fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(Format, Framing)> {
     let objects = text.iter().filter(|line| line[0] == b'{').count();
     if objects * 2 < text.len() && forced.is_none() {
-        return None;
+        return text.iter().any(|line| is_stamped_event(line)).then_some((Format::Audit, Framing::Lines));
     }
     text.iter().filter(|line| line[0] == b'{').find_map(|line| {
         let outline = Outline::of(line);
         if outline.end != Some(line.len()) {
             return None;
         }
-        let format = forced.or_else(|| outline.evidence().format(versioned))?;
+        let format = forced.or_else(|| format_of(&outline, line, versioned))?;
         Some((format, Framing::Lines))
     })
+}
+
+/// The format of a value, which is evidence or holds some in an envelope.
+fn format_of(outline: &Outline<'_>, value: &[u8], versioned: bool) -> Option<Format> {
+    let evidence = outline.evidence();
+    if evidence != Evidence::Unknown {
+        return evidence.format(versioned);
+    }
+    envelope::is_envelope(text_of(value)).then_some(Format::Audit)
+}
+
+/// Whether a line has an audit event behind a prefix. The line may be cut off.
+fn is_stamped_event(line: &[u8]) -> bool {
+    let line = text_of(line);
+    if let Some(row) = envelope::csv_row(line) {
+        return format_of(&Outline::of(row.event.as_bytes()), row.event.as_bytes(), false) == Some(Format::Audit);
+    }
+    match envelope::event_in(line) {
+        envelope::Found::Event(at) if at > 0 => {
+            let value = &line.as_bytes()[at..];
+            format_of(&Outline::of(value), value, false) == Some(Format::Audit)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a list, which begins in a line, has an audit event or an envelope among its first elements.
+fn is_list_of_events(sample: &[u8], first: &[u8]) -> bool {
+    let start = memmem::find(sample, first).unwrap_or(0);
+    envelope::elements(text_of(&sample[start..])).iter().any(|element| {
+        let outline = Outline::of(element.as_bytes());
+        !outline.malformed && format_of(&outline, element.as_bytes(), false) == Some(Format::Audit)
+    })
+}
+
+/// The beginning that is UTF-8; a sample may end inside a character.
+fn text_of(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
+    }
 }
 
 /// Finds the first value that begins a line and spans lines, or is longer than the sample.
@@ -146,7 +191,8 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
     let mut foreign = 0;
     for start in starts {
         let rest = &sample[start..];
-        let rest = &rest[rest.iter().take_while(|b| **b == b'\0').count()..];
+        let skipped = rest.iter().take_while(|b| **b == b'\0').count();
+        let rest = &rest[skipped..];
         match rest.first() {
             Some(b'{') => {}
             // The rest of a value whose beginning was rotated away.
@@ -165,8 +211,16 @@ fn documents(sample: &[u8], whole: bool, versioned: bool, forced: Option<Format>
         let value = &rest[..outline.end.unwrap_or(rest.len())];
         // A list that the sample cuts off may have its resourceVersion behind the sample.
         let versioned = versioned || (outline.end.is_none() && !whole);
-        let Some(format) = forced.or_else(|| outline.evidence().format(versioned)) else { continue };
-        let one_line = memchr::memchr(b'\n', trimmed_end(value)).is_none();
+        let Some(format) = forced.or_else(|| format_of(&outline, value, versioned)) else { continue };
+        // A subscription is one long line, with the next one behind it.
+        let is_envelope = format == Format::Audit && outline.evidence() == Evidence::Unknown;
+        if is_envelope
+            && outline.end.is_none()
+            && let Some(from) = envelope::entries_begin(text_of(value))
+        {
+            return Some((format, Framing::Entries { from: start + skipped + from }));
+        }
+        let one_line = memchr::memchr(b'\n', trimmed_end(value)).is_none() && !is_envelope;
         return Some((format, if one_line && outline.end.is_none() { Framing::Lines } else { Framing::Documents }));
     }
     None
@@ -191,6 +245,16 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
     }
     if first.starts_with(b"[") {
         return "a JSON array";
+    }
+    let begins = |word: &[u8]| text.iter().any(|line| line.strip_prefix(b"- ").unwrap_or(line).starts_with(word));
+    if begins(b"insertId: ") {
+        return "log entries as YAML (export them with --format=json)";
+    }
+    if begins(b"apiVersion: audit.k8s.io/") {
+        return if begins(b"auditID: ") { "audit events as YAML (export them as JSON)" } else { "an audit policy" };
+    }
+    if first.starts_with(b"OCSF_") {
+        return "events as ILF (export them as JSON)";
     }
     "text of an unknown kind"
 }
@@ -286,6 +350,10 @@ mod tests {
             ("{:type :invoke :value [[:append 1 2]]}\n", "operations without a process or a function"),
             ("{\"type\":\"ok\",\"process\":0,\"value\":[]}\n", "operations without a process or a function"),
             (r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[]}"#, "an audit policy"),
+            ("---\ninsertId: x\nlogName: y\n", "log entries as YAML (export them with --format=json)"),
+            ("kind: Event\napiVersion: audit.k8s.io/v1\nauditID: x\n", "audit events as YAML (export them as JSON)"),
+            ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "an audit policy"),
+            ("OCSF_600301[*,*,(a=\"b\")]\n", "events as ILF (export them as JSON)"),
             (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, "Kubernetes objects without resource versions"),
             ("PK\u{3}\u{4}\0\0x\0", "binary data"),
             ("a\nb\nc\n{\"type\":\"ADDED\",\"object\":{}}\n", "text of an unknown kind"),

@@ -3,6 +3,8 @@
 //! Input: bytes in pieces. Output: one [`Span`] a document. The result must not depend on how the bytes are split. A
 //! document that is cut off must not swallow those behind it, so a new document may begin before the open one ends.
 
+use super::json_string::{self, Stop};
+
 /// One document, or one interval of text that is no document, in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
@@ -64,17 +66,16 @@ impl Framer {
                     _ => self.begin(byte),
                 },
                 State::Inside => self.inside(byte, found),
-                State::String => match memchr::memchr3(b'"', b'\\', b'\n', &bytes[self.at..]) {
-                    None => self.at = bytes.len() - 1,
-                    Some(n) => {
-                        self.at += n;
-                        self.state = match bytes[self.at] {
-                            b'"' => State::Inside,
-                            b'\\' => State::Escape,
-                            _ => State::Broken,
-                        };
-                    }
-                },
+                State::String => {
+                    let (at, why) = json_string::pass(bytes, self.at);
+                    self.at = at;
+                    self.state = match why {
+                        Stop::End => State::Inside,
+                        Stop::Escape => State::Escape,
+                        Stop::Line => State::Broken,
+                        Stop::Inside => State::String,
+                    };
+                }
                 State::Escape => self.state = if byte == b'\n' { State::Broken } else { State::String },
                 State::Broken => {
                     self.at = memchr::memchr(b'\n', &bytes[self.at..]).map_or(bytes.len() - 1, |n| self.at + n)

@@ -43,6 +43,11 @@ fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S:
 }
 
 impl InputFile {
+    /// Whether its content can be read twice: it is in memory, or a regular file.
+    pub fn can_be_read_again(&self) -> bool {
+        self.bytes.is_some() || std::fs::metadata(&self.path).is_ok_and(|data| data.is_file())
+    }
+
     /// An input with its content in memory.
     pub fn in_memory(id: FileId, name: &str, bytes: impl Into<Arc<[u8]>>) -> InputFile {
         InputFile {

@@ -57,6 +57,15 @@ pub const FREE_INFLATION: u64 = 256 << 20;
 /// Ratio of decompressed to stored bytes beyond [`FREE_INFLATION`], nested compression included.
 pub const MOST_INFLATION: u64 = 200;
 
+/// Envelopes around each other in an export.
+pub const DEEPEST_ENVELOPE: usize = 4;
+
+/// Unpacked bytes that any packed record of an export may have. Beyond it, [`MOST_INFLATION`] is the limit.
+pub const FREE_RECORD: usize = 1 << 20;
+
+/// Clusters that the envelopes of all files may name.
+pub const MOST_CLUSTERS: usize = 64;
+
 /// Base-2 logarithm of the window of a zstd frame, which the decoder keeps in memory.
 pub const LARGEST_WINDOW_LOG: u32 = 27;
 
@@ -101,6 +110,9 @@ mod tests {
             size(LONGEST_EXTENDED_HEADER),
             size(FREE_INFLATION),
             times(MOST_INFLATION as usize) + " its size",
+            DEEPEST_ENVELOPE.to_string(),
+            size(FREE_RECORD as u64),
+            MOST_CLUSTERS.to_string(),
             size(1 << LARGEST_WINDOW_LOG),
             size(LONGEST_LOG_RECORD),
             size(LONGEST_STORE_NODE),

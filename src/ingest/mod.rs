@@ -13,12 +13,15 @@ pub(crate) mod body;
 #[doc(hidden)]
 pub mod call;
 pub(crate) mod capture;
+mod collected;
 mod content;
 mod detection;
 pub(crate) mod digest;
+pub(crate) mod envelope;
 #[doc(hidden)]
 pub mod etcd;
 pub(crate) mod etcd_watch;
+pub(crate) mod export;
 mod fast_json;
 #[doc(hidden)]
 pub mod fields;
@@ -28,6 +31,7 @@ mod framing;
 mod identity;
 mod input;
 mod json_outline;
+mod json_string;
 mod lenient_body;
 pub(crate) mod limits;
 pub(crate) mod members;
@@ -47,6 +51,8 @@ mod text;
 pub(crate) mod timestamp;
 
 pub use call::is_operation;
+pub use envelope::Origin;
+pub use export::Export;
 pub use format::Format;
 pub use identity::identify;
 pub use input::{Identity, InputFile, Member};
@@ -107,6 +113,10 @@ pub trait Batch: Send {
     /// byte offset of the line or document in the decompressed file. An error becomes a problem of the line, and the
     /// batch continues.
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused>;
+
+    /// Takes the writer of the audit events that follow, as their envelope names it. It comes before the first event
+    /// with a name, and at each change.
+    fn origin(&mut self, _origin: &Origin<'_>) {}
 }
 
 /// Options of [`read`].

@@ -4,16 +4,20 @@
 //! fit is reduced (`lenient_body`), since the rest of its line is evidence.
 
 mod etcd;
+mod exported;
 
 pub(super) use etcd::parse_whole;
 
 use super::block::{Block, Layout};
 use super::block_reader::too_long;
 use super::detection::trimmed_end;
+use super::envelope::{self, Envelope, Origin};
+use super::export::Export;
 use super::format::Format;
 use super::json_outline::{Evidence, Outline};
 use super::limits::KEPT_PROBLEMS_PER_FILE;
 use super::problem::{Fault, Found, size};
+use super::text::Loose;
 use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body};
 use memchr::memmem;
 use serde::Deserialize;
@@ -31,6 +35,8 @@ pub(super) struct Tally {
     pub line_ends: u32,
     /// The first problems, with their line within the block.
     pub kept: Vec<(u32, Fault)>,
+    /// What envelopes say.
+    pub export: Export,
 }
 
 impl Tally {
@@ -44,7 +50,16 @@ impl Tally {
 
 /// Parses a block into a batch.
 pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut B) -> Tally {
-    let mut parser = Parser { format: block.format, max_line_bytes, batch, nuls: block.nuls, tally: Tally::default() };
+    let mut parser = Parser {
+        format: block.format,
+        max_line_bytes,
+        batch,
+        nuls: block.nuls,
+        tally: Tally::default(),
+        hint: None,
+        origin: Origin::default(),
+        noted: None,
+    };
     if let Some(fault) = &block.fault {
         parser.tally.lines += 1;
         parser.tally.problem(0, || fault.clone());
@@ -128,6 +143,12 @@ struct Parser<'a, B> {
     /// NUL bytes dropped in front of the first value.
     nuls: u64,
     tally: Tally,
+    /// The envelope of the value before.
+    hint: Option<&'static Envelope>,
+    /// The writer that the batch was told last.
+    origin: Origin<'static>,
+    /// The envelope that the tally was told last, with this writer.
+    noted: Option<&'static Envelope>,
 }
 
 /// A list of audit events. Its items are parsed one by one, so that a malformed one does not cost the others.
@@ -157,7 +178,7 @@ impl<B: Batch> Parser<'_, B> {
         let outcome = match self.text(text) {
             Ok(text) if self.is_recorded() && text.starts_with(DROPPED) => dropped(text),
             Ok(text) => match self.format {
-                Format::Audit => match self.audit(line, offset, text) {
+                Format::Audit => match self.audit_value(line, offset, text) {
                     Some(outcome) => outcome,
                     None => return,
                 },
@@ -207,7 +228,8 @@ impl<B: Batch> Parser<'_, B> {
             return Err(too_long(bytes.len() as u64, self.max_line_bytes));
         }
         // A derived struct would read an array as its fields in order.
-        if bytes[0] != b'{' && !matches!(self.format, Format::Edn | Format::JepsenLog) {
+        let is_other = self.format == Format::Audit && envelope::may_stand_in_front(bytes);
+        if bytes[0] != b'{' && !is_other && !matches!(self.format, Format::Edn | Format::JepsenLog) {
             return Err(Fault::new(
                 self.expected(),
                 Found::told(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
@@ -259,6 +281,15 @@ impl<B: Batch> Parser<'_, B> {
     fn audit_event(&mut self, line: u32, offset: u64, mut event: Box<audit::Event<'_>>) -> Outcome {
         if let Err(text) = event.read_times() {
             return no_time(text);
+        }
+        self.tally.export.without_zone += u64::from(event.without_zone);
+        if event.is_of_2017 {
+            self.tally.export.note(&envelope::OF_2017, &Origin::default());
+        }
+        if let Some(of) = &event.openshift {
+            let said = |name: &Loose<'_>| name.0.as_ref().map(|name| name.to_string()).unwrap_or_default();
+            let own = envelope::of_node(of.cluster_id.to_string(), said(&event.hostname), said(&event.log_source));
+            self.written_by(&envelope::VIAQ, &own);
         }
         // The event counts, but its line counts as a problem.
         let odd = event.odd_times().map(|(expected, found)| Fault::new(expected, found));

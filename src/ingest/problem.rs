@@ -3,6 +3,7 @@
 //! A problem is never fatal and is always counted. Reports print "expected {expected}, found {found}", so both texts
 //! are noun phrases.
 
+use super::export::Export;
 use super::format::Format;
 pub use super::found::Found;
 pub(super) use super::found::size;
@@ -45,6 +46,8 @@ pub struct FileSummary {
     pub problems: u64,
     /// Lines or fields of a kind that this version does not know. They are ignored by contract, yet counted.
     pub unknown: u64,
+    /// What its envelopes say, if it is an export.
+    pub export: Export,
     /// Bytes after decompression.
     pub bytes: u64,
     /// Whether the file grew during reading. Only the bytes present at its opening are read.

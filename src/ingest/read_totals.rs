@@ -55,6 +55,7 @@ impl<'a> Ledger<'a> {
                 summary.problems += tally.problems;
                 summary.unknown += tally.unknown;
                 self.dropped = self.dropped.saturating_add(tally.dropped);
+                summary.export.add(tally.export);
                 for (line, fault) in tally.kept {
                     self.keep(file, first.saturating_add(line), fault);
                 }

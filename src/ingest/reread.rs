@@ -1,5 +1,6 @@
 //! Reads single lines or documents again by position, so that no text is kept in memory.
 
+use super::envelope::{self, Quoted};
 use super::framing::Framer;
 use super::input::InputFile;
 use super::limits::LONGEST_LINE;
@@ -11,7 +12,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Bytes of one read.
 const STEP: usize = 16 * 1024;
 
-/// Returns the JSON object at each position of a file, in the order of `positions`.
+/// Returns the JSON object at each position of a file, in the order of `positions`. An object or a text that holds an
+/// audit event in an envelope is returned as that event; one that holds several, as an `EventList`.
 ///
 /// The file is sought, or passed once if it is compressed or in an archive. `None`: the text cannot be read again.
 /// That holds for standard input, for files removed or shortened since, and for positions without an object.
@@ -34,7 +36,7 @@ pub fn reread_by<'a>(opener: &mut Opener<'a>, file: &'a InputFile, positions: &[
             found[n].clone_from(text);
             continue;
         }
-        found[n] = source.document(offset);
+        found[n] = source.document(offset).and_then(envelope::without_envelope);
         previous = Some((offset, found[n].clone()));
     }
     found
@@ -67,24 +69,32 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the object that begins at the offset. Offsets must not decrease between calls.
+    /// Returns the object, or the quoted text, that begins at the offset. Offsets must not decrease between calls.
     fn document(&mut self, offset: u64) -> Option<String> {
         let mut framer = Framer::default();
         let mut spans = Vec::new();
+        let mut quoted = Quoted::default();
         let mut bytes = Vec::new();
         self.go_to(offset).ok()?;
         loop {
             let before = bytes.len();
             // Damage further on does not affect the text in front of it.
             self.more(offset, &mut bytes).ok();
-            framer.scan(&bytes, &mut spans);
             let at_end = bytes.len() == before;
-            if at_end {
-                framer.finish(&mut spans);
-            }
-            if let Some(span) = spans.first() {
-                let text = (span.start == 0 && bytes[0] == b'{').then(|| bytes[..span.end].to_vec());
-                return String::from_utf8(text?).ok();
+            if bytes.first() == Some(&b'"') {
+                if let Some(end) = quoted.end(&bytes).or(at_end.then_some(bytes.len())) {
+                    bytes.truncate(end);
+                    return String::from_utf8(bytes).ok();
+                }
+            } else {
+                framer.scan(&bytes, &mut spans);
+                if at_end {
+                    framer.finish(&mut spans);
+                }
+                if let Some(span) = spans.first() {
+                    let text = (span.start == 0 && bytes[0] == b'{').then(|| bytes[..span.end].to_vec());
+                    return String::from_utf8(text?).ok();
+                }
             }
             if at_end || bytes.len() > LONGEST_LINE {
                 return None;

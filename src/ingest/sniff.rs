@@ -91,6 +91,11 @@ pub(super) enum Framing {
         /// Whether the values are JSON.
         json: bool,
     },
+    /// The elements of a list inside one object that is longer than the sample.
+    Entries {
+        /// Offset behind the bracket that opens the list.
+        from: usize,
+    },
     /// The file is read as a whole.
     Whole,
 }

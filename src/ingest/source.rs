@@ -4,6 +4,7 @@
 //! by name. Files that cannot be read become inputs with a problem, never an error here.
 
 use super::archive::{self, Listing};
+use super::collected;
 use super::format::Format;
 use super::input::{InputFile, Member};
 use super::limits::{DEEPEST, MOST_FILES, MOST_PATH_BYTES};
@@ -227,6 +228,7 @@ impl Walk<'_> {
                 }
             }
         }
+        collected::complete(&mut source, &shown);
         let format = self.formats.iter().rev().find(|(glob, _)| matches_end(glob, &shown)).map(|(_, format)| *format);
         let id = FileId(self.files.len() as u32);
         self.files.push(InputFile {

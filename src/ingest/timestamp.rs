@@ -13,6 +13,58 @@ pub fn parse(text: &str) -> Option<Time> {
     })
 }
 
+/// A time as stores of logs print it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The time.
+    pub time: Time,
+    /// Whether the text names no zone. It is then read as UTC.
+    pub without_zone: bool,
+    /// Nanoseconds that the true time may lie behind, since the text has fewer digits than the servers write.
+    pub cut: i64,
+}
+
+/// Parses a time as [`parse`] does, and as databases print it: with a space for the `T`, and without a zone.
+pub fn printed(text: &str) -> Option<Printed> {
+    if let Some(time) = fixed(text.as_bytes()) {
+        return Some(Printed { time, without_zone: false, cut: 0 });
+    }
+    let cut = cut_of(text);
+    if let Some(time) = parse(text) {
+        return Some(Printed { time, without_zone: false, cut });
+    }
+    let (text, named) = match text.strip_suffix("UTC") {
+        Some(rest) => (rest.trim_end(), true),
+        None => (text, false),
+    };
+    if !has_seconds(text) {
+        return None;
+    }
+    let time = parse(&format!("{}Z", text.replacen(' ', "T", 1)))?;
+    Some(Printed { time, without_zone: !named, cut })
+}
+
+/// The unit of the last digit of a second, if a store may have cut others off. Stores leave out zeros at the end, so a
+/// text with one digit may have had three.
+fn cut_of(text: &str) -> i64 {
+    if !has_seconds(text) {
+        return 59_999_999_999;
+    }
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    match fraction[..digits].trim_end_matches('0').len() {
+        _ if digits == 0 => 999_999_999,
+        // A store may print the zeros of what it cut off.
+        0..=3 => 999_999,
+        _ => 0,
+    }
+}
+
+/// Whether a time has seconds: `2022-11-29 00:09:04`.
+fn has_seconds(text: &str) -> bool {
+    text.as_bytes().get(16) == Some(&b':')
+}
+
 /// The fast path: `2026-11-20T20:26:58.666053Z`.
 fn fixed(b: &[u8]) -> Option<Time> {
     if b.len() != 27
@@ -61,6 +113,27 @@ mod tests {
                 assert_eq!(time, Time(nanos), "{text}");
             }
             assert_eq!(parse(&text), Some(Time(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_stores_print_them() {
+        let zone = |text: &str| printed(text).map(|printed| (printed.time, printed.without_zone, printed.cut));
+        let time = parse("2022-11-29T00:09:04.380000Z").unwrap();
+        for (text, without_zone, cut) in [
+            ("2022-11-29T00:09:04.380000Z", false, 0),
+            ("2022-11-29T00:09:04.38Z", false, 999_999),
+            ("2022-11-29 00:09:04.38", true, 999_999),
+            ("2022-11-29 00:09:04.3800", true, 999_999),
+            ("2022-11-29T00:09:04.380", true, 999_999),
+            ("2022-11-29 00:09:04.380 UTC", false, 999_999),
+            ("2022-11-29 01:09:04.380000+01:00", false, 999_999),
+        ] {
+            assert_eq!(zone(text), Some((time, without_zone, cut)), "{text}");
+        }
+        assert_eq!(zone("2022-11-29 00:09:04").map(|(_, _, cut)| cut), Some(999_999_999));
+        for text in ["", "Z", "UTC", "2022-11-29", "2022-11-29 00:09", "yesterday", "1669680544"] {
+            assert_eq!(zone(text), None, "{text}");
         }
     }
 

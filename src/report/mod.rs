@@ -57,8 +57,9 @@ impl<'a> Part<'a> {
         let nature = history.nature();
         let name = match &history.subject {
             Subject::Kubernetes => {
-                let cluster = history.inputs.iter().find_map(|input| input.source.cluster.as_deref());
-                cluster.unwrap_or("kubernetes")
+                let declared = history.inputs.iter().find_map(|input| input.source.cluster.as_deref());
+                let mut named = history.files.iter().flat_map(|file| &file.export.clusters);
+                declared.or(named.next().map(String::as_str)).unwrap_or("kubernetes")
             }
             Subject::Etcd(cluster) => match cluster.recording.name.as_str() {
                 "" => "etcd",

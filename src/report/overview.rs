@@ -5,11 +5,17 @@ use super::summary::Extent;
 use crate::check::CoverageReport;
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
 use crate::history::{History, Outcome, ToldBy, Verb};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Incarnations to name per client.
 const LIVES: usize = 6;
+
+/// Exports to list.
+const EXPORTS: usize = 20;
+
+/// Clusters or servers to name per export.
+const NAMES: usize = 8;
 
 /// Writes the overview of one history.
 pub fn write(page: &mut Page<'_>, history: &History, coverage: &[CoverageReport]) -> io::Result<()> {
@@ -49,6 +55,7 @@ pub(super) fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
         })
         .collect();
     page.table(2, &[left(44), left(14), right(12)], &rows)?;
+    exports(page, history)?;
     if ignored.is_empty() {
         return Ok(());
     }
@@ -61,6 +68,52 @@ pub(super) fn inputs(page: &mut Page<'_>, history: &History) -> io::Result<()> {
         })
         .collect();
     page.table(2, &[left(56)], &rows)
+}
+
+/// Writes what the envelopes of exports say, file by file.
+fn exports(page: &mut Page<'_>, history: &History) -> io::Result<()> {
+    let exports: Vec<_> = history.files.iter().filter(|file| !file.export.is_empty()).collect();
+    if exports.is_empty() {
+        return Ok(());
+    }
+    page.title(&format!("Exports: {}", count(exports.len() as u64, "file")))?;
+    let shown = if page.look().verbose { exports.len() } else { EXPORTS };
+    for file in exports.iter().take(shown) {
+        let export = &file.export;
+        let names = |names: &mut dyn Iterator<Item = &String>, none: &str| {
+            let names: Vec<&str> = names.map(String::as_str).collect();
+            match names.len() {
+                0 => none.to_owned(),
+                length if length > NAMES => format!("{} and {} more", names[..NAMES].join(", "), length - NAMES),
+                _ => names.join(", "),
+            }
+        };
+        page.paragraph(2, Tone::Plain, &file.path)?;
+        let mut lines = vec![
+            ("envelope", names(&mut export.envelopes.keys(), "none")),
+            ("cluster", names(&mut export.clusters.iter(), "not named")),
+            ("servers", names(&mut export.servers.iter(), "not named")),
+        ];
+        let lacks: BTreeSet<&str> = export.envelopes.values().map(String::as_str).filter(|l| !l.is_empty()).collect();
+        if !lacks.is_empty() {
+            lines.push(("cannot show", lacks.into_iter().collect::<Vec<_>>().join("; ")));
+        }
+        if !export.others.is_empty() {
+            let others = export.others.iter().map(|(kind, number)| format!("{} {kind}", thousands(*number)));
+            lines.push(("passed over", others.collect::<Vec<_>>().join(", ")));
+        }
+        if export.without_zone > 0 {
+            let events = count(export.without_zone, "event");
+            lines.push(("times", format!("{events} without a time zone: read as UTC")));
+        }
+        for (label, text) in lines {
+            page.labelled(4, 12, (Tone::Faint, label), &text)?;
+        }
+    }
+    if exports.len() > shown {
+        page.paragraph(2, Tone::Faint, &format!("and {} more (--verbose)", thousands((exports.len() - shown) as u64)))?;
+    }
+    Ok(())
 }
 
 pub(super) fn problems(page: &mut Page<'_>, history: &History) -> io::Result<()> {

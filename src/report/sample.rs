@@ -100,6 +100,7 @@ pub(crate) fn history(decorate: fn(&str) -> String) -> History {
             records: lines - problems,
             problems,
             unknown: 0,
+            export: Default::default(),
             bytes: lines * 700,
             has_grown: false,
         });

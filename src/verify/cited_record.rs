@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 pub(super) struct CitedRecord {
     /// The line, from 1.
     pub line: u32,
-    /// Audit id, for an audit event.
-    pub audit_id: Option<String>,
+    /// Audit ids of the audit events there. A packed batch holds several at one place.
+    pub audit_ids: Vec<String>,
     /// The record's text, if it can be read again.
     text: String,
     /// Decoded etcd keys, which the record has as base64: each backwards, in order.
@@ -34,11 +34,11 @@ const PLACES: usize = 4096;
 const SHORT: usize = 4096;
 
 impl CitedRecord {
-    pub(super) fn new(line: u32, audit_id: Option<String>, text: String, etcd_keys: Vec<String>) -> CitedRecord {
+    pub(super) fn new(line: u32, audit_ids: Vec<String>, text: String, etcd_keys: Vec<String>) -> CitedRecord {
         let backwards = |key: String| key.bytes().rev().collect();
         let mut etcd_keys: Vec<Vec<u8>> = etcd_keys.into_iter().map(backwards).collect();
         etcd_keys.sort_unstable();
-        CitedRecord { line, audit_id, text, etcd_keys, searched: Cell::new(0), index: OnceCell::new() }
+        CitedRecord { line, audit_ids, text, etcd_keys, searched: Cell::new(0), index: OnceCell::new() }
     }
 
     /// Whether the text contains a word, not as part of a longer number or name.
@@ -101,7 +101,7 @@ mod tests {
     /// A record whose text is long enough for an index.
     fn record(text: &str, keys: &[&str]) -> CitedRecord {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        CitedRecord::new(1, None, format!("{text}\n{}", ". ".repeat(SHORT)), keys)
+        CitedRecord::new(1, Vec::new(), format!("{text}\n{}", ". ".repeat(SHORT)), keys)
     }
 
     #[test]

@@ -121,8 +121,8 @@ struct Places(HashMap<u64, CitedRecord>);
 /// Offsets to find, and the records found in one block.
 struct Wanted<'a>(&'a HashSet<u64>, Vec<Found>);
 
-/// Line, offset, the id of an audit event, keys of etcd.
-type Found = (u32, u64, Option<String>, Vec<String>);
+/// Line, offset, the ids of audit events, keys of etcd.
+type Found = (u32, u64, Vec<String>, Vec<String>);
 
 impl Batch for Wanted<'_> {
     fn record(&mut self, line: u32, offset: u64, record: Record<'_>) -> Result<(), Refused> {
@@ -135,11 +135,11 @@ impl Batch for Wanted<'_> {
                 }
                 _ => Vec::new(),
             };
-            let audit_id = match &record {
-                Record::Audit(event) => Some(event.audit_id.to_string()),
-                _ => None,
+            let audit_ids = match &record {
+                Record::Audit(event) => vec![event.audit_id.to_string()],
+                _ => Vec::new(),
             };
-            self.1.push((line, offset, audit_id, keys));
+            self.1.push((line, offset, audit_ids, keys));
         }
         Ok(())
     }
@@ -171,12 +171,18 @@ impl Places {
     }
 
     fn of<'a>(opener: &mut ingest::Opener<'a>, file: &'a InputFile, mut found: Vec<Found>) -> Places {
-        found.dedup_by_key(|(_, offset, ..)| *offset);
+        found.dedup_by(|later, kept| {
+            let is_same = later.1 == kept.1;
+            if is_same {
+                kept.2.append(&mut later.2);
+            }
+            is_same
+        });
         let positions: Vec<Position> =
             found.iter().map(|&(line, offset, ..)| Position { file: file.id, line, offset }).collect();
         let texts = ingest::reread_by(opener, file, &positions);
-        let places = found.into_iter().zip(texts).map(|((line, offset, audit_id, etcd_keys), text)| {
-            (offset, CitedRecord::new(line, audit_id, text.unwrap_or_default(), etcd_keys))
+        let places = found.into_iter().zip(texts).map(|((line, offset, audit_ids, etcd_keys), text)| {
+            (offset, CitedRecord::new(line, audit_ids, text.unwrap_or_default(), etcd_keys))
         });
         Places(places.collect())
     }
@@ -198,8 +204,9 @@ impl FindingCheck {
         if place.line != line && line != 0 {
             return self.flaws.push(FactFlaw::OtherLine { file, offset, claimed: line, found: place.line });
         }
-        if let (Some(claimed), Some(found)) = (&fact.audit_id, &place.audit_id)
-            && claimed != found
+        if let Some(claimed) = &fact.audit_id
+            && !place.audit_ids.is_empty()
+            && !place.audit_ids.contains(claimed)
         {
             return self.flaws.push(FactFlaw::OtherAuditEvent { file, line, claimed: claimed.clone() });
         }
@@ -209,7 +216,10 @@ impl FindingCheck {
             object.split('/').all(|part| place.names(part)) || place.has_etcd_key(object)
         };
         let claims = [
-            ("audit id", fact.audit_id.as_deref().map(|id| place.audit_id.as_deref() == Some(id) || place.names(id))),
+            (
+                "audit id",
+                fact.audit_id.as_deref().map(|id| place.audit_ids.iter().any(|known| known == id) || place.names(id)),
+            ),
             ("revision", fact.revision.as_deref().map(|revision| place.names(revision))),
             ("key", fact.key.as_deref().map(shows_key)),
             ("uid", fact.uid.as_deref().map(|uid| place.names(uid))),

@@ -220,5 +220,31 @@ pub fn all() -> Vec<Laden> {
     binary[at + SECRET.len()] = 0xff;
     binary.extend(b"\0\0\0");
     folders.push(Laden { name: "bytes", files: vec![("a.log", binary)], shown: Vec::new() });
+    folders.extend(exports());
     folders
+}
+
+/// Exports, whole and cut off, with secrets in their events and beside them.
+fn exports() -> Vec<Laden> {
+    let events = audit("RequestResponse", "Secret");
+    let quoted = |event: &str| serde_json::to_string(event).unwrap();
+    let lines = |wrap: &dyn Fn(&str) -> String| events.lines().map(|event| wrap(event) + "\n").collect::<String>();
+    let aks = lines(&|event| {
+        let log = quoted(event);
+        format!(r#"{{"category":"kube-audit","$S":"$S","properties":{{"log":{log},"pod":"p","$S":"$S"}},"note":"$S"}}"#)
+    });
+    let docker = lines(&|event| format!(r#"{{"log":{},"stream":"stdout","time":"$S"}}"#, quoted(event)));
+    let csv = lines(&|event| format!("$S,\"{}\",$S", event.replace('"', "\"\"")));
+    let object = object("Secret", 105);
+    let gke = format!(
+        r#"{{"insertId":"1","logName":"$S","labels":{{"$S":"$S"}},"resource":{{"labels":{{"$S":"$S"}}}},"timestamp":"2026-03-02T00:00:00Z","receiveTimestamp":"2026-03-02T00:00:01Z","protoPayload":{{"serviceName":"k8s.io","methodName":"io.k8s.core.v1.secrets.update","resourceName":"core/v1/namespaces/d/secrets/s","request":{object},"response":{object},"authorizationInfo":["$S"],"$S":"$S"}}}}"#
+    ) + "\n";
+    let cut = |text: &str| text[..text.len() / 2].to_owned();
+    let files = |text: &str| vec![("a.log", text.to_owned()), ("b.log", cut(text))];
+    vec![
+        laden("aks", files(&aks), &["stale-consistent-read"]),
+        laden("docker", files(&docker), &[]),
+        laden("csv", files(&csv), &[]),
+        laden("gke", files(&gke), &[]),
+    ]
 }

@@ -6,6 +6,7 @@ use super::super::operation::*;
 use super::super::request::{self, Asked, Verb};
 use super::super::revision::Revision;
 use super::Batch;
+use crate::ingest::body::AnyBody;
 use crate::ingest::object::Text;
 use crate::ingest::{Position, Time, audit};
 use rustc_hash::FxBuildHasher;
@@ -95,8 +96,9 @@ impl Batch {
         let process = Process { user, label, pod_uid, pod_name, node_name, address, agent, clock };
         let id = ProcessId(self.tables.processes.intern(process));
         self.lately.put(place, texts, id);
-        if &*event.user.username == "system:apiserver" && self.loopback_minor.is_none() {
-            self.loopback_minor = kubernetes_minor(&event.user_agent);
+        let writer = self.writer;
+        if &*event.user.username == "system:apiserver" && self.loopback_minors.iter().all(|(of, _)| *of != writer) {
+            self.loopback_minors.extend(kubernetes_minor(&event.user_agent).map(|minor| (writer, minor)));
         }
         id
     }
@@ -116,7 +118,9 @@ impl Batch {
         // The answer to a request whose first stage is in this block: process and scope are known.
         let earlier = self.earlier(audit_id);
         let arrived = earlier
-            .filter(|(_, row, known)| *known == uri && row.verb == verb && row.invoke == invoke)
+            .filter(|(_, row, known)| {
+                *known == uri && row.verb == verb && row.invoke == invoke && row.server == self.writer
+            })
             .map(|(_, row, _)| row);
         let resource = match arrived {
             Some(row) => self.tables.scopes.values()[row.scope.index()].resource,
@@ -135,7 +139,7 @@ impl Batch {
             asked_revision: Revision::NONE,
             answered: Revision::NONE,
             clock: ClockId::NONE,
-            server: ServerId::NONE,
+            server: self.writer,
             incarnation: arrived.map_or_else(|| IncarnationId(self.process(event).0), |row| row.incarnation),
             scope: match arrived {
                 Some(row) => row.scope,
@@ -157,6 +161,11 @@ impl Batch {
             subresource: Subresource::from_word(&object.subresource),
         };
         self.options(&mut operation, &options);
+        // Some exports leave out the URI, and with it what a read asked for.
+        let is_cut = event.request_uri.is_empty();
+        if is_cut && !verb.is_write() {
+            operation.asked = Asked::Unrecorded;
+        }
         if !object.name.is_empty() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             operation.key = self.tables.key(resource, namespace, &object.name);
         }
@@ -183,6 +192,19 @@ impl Batch {
                 }
             }
             _ => operation.marks.set(Marks::OPEN),
+        }
+        // A text in the place of a body says nothing about it.
+        let is_replaced = |body: &AnyBody<'_>| matches!(body, AnyBody::Replaced);
+        if is_replaced(&event.request_object) {
+            operation.marks.clear(Marks::UNCONDITIONED);
+        }
+        if is_replaced(&event.request_object) || is_replaced(&event.response_object) {
+            operation.marks.set(Marks::TRUNCATED);
+        }
+        // A deletion without its options may be a dry run.
+        if is_cut && matches!(verb, Verb::Delete | Verb::DeleteCollection) && !operation.marks.has(Marks::REQUEST_BODY)
+        {
+            operation.marks.set(Marks::OPEN);
         }
         if event.annotations.as_ref().is_some_and(|a| &*a.truncated == "true") {
             operation.marks.set(Marks::TRUNCATED);
@@ -239,7 +261,8 @@ impl Batch {
 /// Whether two rows with one audit id are stages of one request. An answer replaces the row; a second stage before the answer
 /// adds nothing.
 fn is_stage_of(earlier: &Operation, later: &Operation) -> bool {
-    (earlier.verb, earlier.scope, earlier.invoke) == (later.verb, later.scope, later.invoke)
+    (earlier.verb, earlier.scope, earlier.invoke, earlier.server)
+        == (later.verb, later.scope, later.invoke, later.server)
 }
 
 /// The minor version in `kube-apiserver/v1.34.1 (linux/amd64) ...`.

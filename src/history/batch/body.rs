@@ -232,7 +232,7 @@ impl Batch {
                     }
                 }
             }
-            AnyBody::Absent | AnyBody::Other => {}
+            AnyBody::Absent | AnyBody::Replaced | AnyBody::Other => {}
         }
     }
 

@@ -13,13 +13,14 @@ pub use capture::{CaptureId, CapturePart};
 pub use tables::{Moved, Tables};
 
 use super::ids::*;
+use super::interner::Table;
 use super::operation::*;
 use super::request;
 use super::resource;
 use super::revision::{Revision, RevisionError};
 use super::scope::Scope;
 use crate::ingest::fields::Fields;
-use crate::ingest::{self, FileId, Format, Found, Position, Record, Refused, Time};
+use crate::ingest::{self, FileId, Format, Found, Origin, Position, Record, Refused, Time};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -44,8 +45,12 @@ pub struct Batch {
     pub witness: Vec<WitnessEvent>,
     /// Indices into `witness` before which a change may be missing (a cancelled or compacted watch).
     pub witness_breaks: Vec<usize>,
-    /// Minor version named by the loopback client.
-    pub loopback_minor: Option<u32>,
+    /// Servers and clocks that envelopes name. The server of an audit operation is an index of this table.
+    pub writers: Table<Writer>,
+    /// The writer of the audit events that follow.
+    writer: ServerId,
+    /// Minor versions named by the loopback clients of the writers.
+    pub loopback_minors: Vec<(ServerId, u32)>,
     /// Rows of audit events before the answer, by audit id, each with the hash of its URI.
     open: FxHashMap<(u64, u64), (u32, u64)>,
     refused: Option<Refused>,
@@ -68,12 +73,19 @@ impl Batch {
             capture: Vec::new(),
             witness: Vec::new(),
             witness_breaks: Vec::new(),
-            loopback_minor: None,
+            writers: Table::default(),
+            writer: ServerId::NONE,
+            loopback_minors: Vec::new(),
             open: FxHashMap::default(),
             refused: None,
             lately: audit::Lately::default(),
             keeping: fields::Keeping::new(fields),
         }
+    }
+
+    /// Whether the block has no evidence of a cluster.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.deliveries.is_empty() && self.capture.is_empty() && self.witness.is_empty()
     }
 
     fn refuse(&mut self, expected: &str, found: impl Into<Found>) {
@@ -146,6 +158,27 @@ impl Batch {
     fn resource_of_kind(&mut self, api_version: &str, kind: &str) -> ResourceId {
         let plural = resource::plural_of_kind(kind);
         self.tables.resource(resource::group_of_api_version(api_version), &plural)
+    }
+}
+
+/// A writer of audit events, as an envelope names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Writer {
+    /// The API server.
+    pub server: Symbol,
+    /// The clock of its times.
+    pub clock: Symbol,
+}
+
+impl Batch {
+    /// Sets the writer of the audit events that follow.
+    pub fn written_by(&mut self, origin: &Origin<'_>) {
+        self.writer = ServerId::NONE;
+        if !origin.server.is_empty() {
+            let clock = if origin.clock.is_empty() { &origin.server } else { &origin.clock };
+            let (server, clock) = (self.tables.names.intern(&origin.server), self.tables.names.intern(clock));
+            self.writer = ServerId(self.writers.intern(Writer { server, clock }));
+        }
     }
 }
 

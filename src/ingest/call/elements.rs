@@ -5,6 +5,7 @@
 
 use super::reader::is_delimiter;
 use crate::ingest::framing::Span;
+use crate::ingest::json_string::{self, Stop};
 
 /// Finds the ends of elements; more bytes continue the scan.
 ///
@@ -30,6 +31,8 @@ pub(in crate::ingest) struct Elements {
     line_begins: bool,
     /// Whether the open element was abandoned: it becomes no span.
     abandoned: bool,
+    /// Whether what follows the bracket around all elements is none.
+    is_part: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,15 @@ impl Elements {
             line: 0,
             line_begins: true,
             abandoned: false,
+            is_part: false,
         }
+    }
+
+    /// The elements of a list of JSON inside an object. `before` is the text up to the first element.
+    pub fn of_member(before: &[u8]) -> Elements {
+        let line = memchr::memchr_iter(b'\n', before).count();
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        Elements { at: before.len(), line, inside: true, line_begins: false, is_part: true, ..Elements::new(true) }
     }
 
     /// Scans the new bytes. `bytes` begins at the offset that [`Elements::shift`] left.
@@ -105,6 +116,18 @@ impl Elements {
                     continue;
                 }
                 State::Character => self.state = State::Atom,
+                State::String if self.json => {
+                    let (at, why) = json_string::pass(bytes, self.at);
+                    self.at = at;
+                    match why {
+                        Stop::End => {
+                            self.state = State::Form;
+                            self.completed(at + 1, found);
+                        }
+                        Stop::Escape => self.state = State::Escape,
+                        Stop::Line | Stop::Inside => {}
+                    }
+                }
                 State::String => match memchr::memchr3(b'"', b'\\', b'\n', &bytes[self.at..]) {
                     None => self.at = bytes.len() - 1,
                     Some(n) => {
@@ -184,6 +207,7 @@ impl Elements {
             b' ' | b'\t' | b'\r' | b'\n' | b',' | 0x0b | 0x0c | 0 => {}
             b';' if !self.json => self.state = State::Comment { between: true },
             b'[' | b'(' if !self.inside => self.inside = true,
+            b']' if self.inside && self.is_part => self.abandon(),
             b']' | b')' if self.inside => self.inside = false,
             _ => {
                 (self.start, self.start_line) = (self.at, self.line);

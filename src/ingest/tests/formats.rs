@@ -91,7 +91,7 @@ fn legacy_audit_text_is_one_problem_that_counts_every_line() {
 fn what_is_no_evidence_is_ignored_with_a_reason() {
     for (text, reason) in [
         ("", "empty"),
-        ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "text of an unknown kind"),
+        ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "an audit policy"),
         ("{\"level\":\"info\",\"msg\":\"x\"}\n", "JSON of an unknown kind"),
     ] {
         let (records, summary, problems) = read_one(text);

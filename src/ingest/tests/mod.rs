@@ -3,6 +3,7 @@
 mod bad_input;
 mod bounds;
 mod etcd;
+mod exports;
 mod formats;
 mod places;
 

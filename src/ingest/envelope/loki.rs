@@ -1,0 +1,98 @@
+//! Loki: lines of `logcli -o jsonl`, answers of its HTTP interface, and pushed streams. Labels may name the cluster and
+//! the host.
+//!
+//! Source: the HTTP API of Loki (`query_range`, `push`).
+
+use super::cursor::Cursor;
+use super::quoted::unescaped;
+use super::{Envelope, Opening, Origin};
+
+/// One line of `logcli`.
+pub static LINE: Envelope = Envelope { name: "loki-line", lacks: "", keys: &["labels", "line"], read: line };
+
+/// The answer of a query.
+pub static ANSWER: Envelope = Envelope { name: "loki-answer", lacks: "", keys: &["status", "data"], read: answer };
+
+/// Streams as agents push them.
+pub static PUSH: Envelope = Envelope { name: "loki-push", lacks: "", keys: &["streams"], read: push };
+
+/// The writer that the labels of a stream name.
+fn writer<'t>(labels: &'t str) -> Origin<'t> {
+    let mut origin = Origin::default();
+    Cursor::new(labels).object(|cursor, key| {
+        let (field, rank) = match key {
+            "openshift_cluster_id" | "cluster" | "cluster_name" | "k8s_cluster_name" => (&mut origin.cluster, key),
+            "kubernetes_host" | "k8s_node_name" | "hostname" | "node_name" | "node" | "instance" => {
+                (&mut origin.server, key)
+            }
+            _ => return,
+        };
+        if field.is_empty() || matches!(rank, "openshift_cluster_id" | "kubernetes_host") {
+            *field = unescaped(cursor.text());
+        }
+    });
+    origin
+}
+
+fn line<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
+    let (mut line, mut labels) = ("", "");
+    cursor.object(|cursor, key| match key {
+        "line" => line = cursor.value(),
+        "labels" => labels = cursor.value(),
+        _ => {}
+    });
+    if !line.starts_with('"') {
+        return false;
+    }
+    out.payload(line, &writer(labels));
+    true
+}
+
+fn answer<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
+    let mut found = false;
+    cursor.object(|cursor, key| {
+        if key == "data" {
+            cursor.object(|cursor, key| {
+                if key == "result" {
+                    found |= streams(cursor, out);
+                }
+            });
+        }
+    });
+    found
+}
+
+fn push<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
+    let mut found = false;
+    cursor.object(|cursor, key| {
+        if key == "streams" {
+            found |= streams(cursor, out);
+        }
+    });
+    found
+}
+
+/// A list of `{"stream":{...},"values":[["TIME","LINE"],...]}`.
+fn streams<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
+    let mut found = false;
+    cursor.list(|cursor| {
+        let (mut labels, mut values) = ("", "");
+        cursor.object(|cursor, key| match key {
+            "stream" => labels = cursor.value(),
+            "values" => values = cursor.value(),
+            _ => {}
+        });
+        let origin = writer(labels);
+        Cursor::new(values).list(|cursor| {
+            let mut nth = 0;
+            cursor.list(|cursor| {
+                if nth == 1 {
+                    found = true;
+                    out.payload(cursor.value(), &origin);
+                }
+                nth += 1;
+            });
+        });
+    });
+    found
+}
