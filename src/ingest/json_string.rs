@@ -165,7 +165,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length)
                 .map(|_| match random.u8(..120) {
                     n if n < quotes => b'\\',
-                    n if n == 119 => b'"',
+                    119 => b'"',
                     n if n < 2 * quotes && random.bool() => b'"',
                     _ => b'a',
                 })
