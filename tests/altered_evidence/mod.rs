@@ -9,12 +9,11 @@ mod alteration;
 mod folder;
 
 use crate::support::draws::seeds;
+use crate::support::reported::json_with_proofs;
 use folder::Folder;
 use retrograde::history::snapshot::{self, Packing};
 use retrograde::history::{Domains, History, load_each};
 use retrograde::ingest::{self, Identity, InputFile, ReadOptions, SourceRule};
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
 use retrograde::verify::{self, Standing};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,17 +32,6 @@ fn inputs(folder: &Folder, path: &Path) -> Vec<InputFile> {
 
 fn load(inputs: Vec<InputFile>, options: &ReadOptions) -> Vec<History> {
     load_each(inputs, options, &Domains::default(), &())
-}
-
-/// Writes the report of `check --json --proofs`.
-fn report(histories: &[History]) -> Vec<u8> {
-    let check = retrograde::check::Options { proofs: true, ..Default::default() };
-    let options = retrograde::Options { check, ..Default::default() };
-    let judgements: Vec<_> = histories.iter().map(|history| retrograde::judge(history, &options)).collect();
-    let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
-    let mut out = Vec::new();
-    Format::Json.sink(Look::default()).write(&Report { histories: parts.collect() }, &mut out).unwrap();
-    out
 }
 
 /// Outcomes of all folders.
@@ -96,7 +84,7 @@ fn verified(folder: &Folder, path: &Path) -> Result<Vec<String>, String> {
     let checking = ReadOptions { threads: 1, ..retrograde::read_options() };
     // Another machine with another memory limit may verify the report.
     let verifying = ReadOptions { threads: 2, block_bytes: 4096, ..retrograde::read_options() };
-    let json = report(&load(inputs(folder, path), &checking));
+    let json = json_with_proofs(&load(inputs(folder, path), &checking));
     let saved: verify::Report = serde_json::from_slice(&json).map_err(|error| format!("no report: {error}"))?;
     let checks = verify::report(&saved, &inputs(folder, path), &verifying, None, STEPS);
     let mut words = vec!["folders".to_owned()];
@@ -166,7 +154,7 @@ fn altered_evidence_is_judged_packed_as_it_is_unpacked() {
             snapshot::write(Vec::new(), &histories, &packing).map_err(|error| format!("not packed: {error}"))?;
         let again = snapshot::read(&mut &*packed, &options.fields, None)
             .map_err(|error| format!("what was packed is refused: {error}"))?;
-        let [direct, packed] = [&histories, &again.histories].map(|histories| report(histories));
+        let [direct, packed] = [&histories, &again.histories].map(|histories| json_with_proofs(histories));
         match direct == packed {
             true => Ok(vec!["folders".to_owned()]),
             false => {

@@ -4,14 +4,15 @@
 //! verify against the export, and a container of it must be judged alike.
 #![cfg(feature = "cli")]
 
+mod agents;
 mod wrapping;
 
+use crate::support::reported::json_with_proofs;
 use retrograde::history::snapshot::{self, Packing};
 use retrograde::history::{Domains, History, Marks, load_each};
 use retrograde::ingest::fields::Fields;
 use retrograde::ingest::{FileId, InputFile, ReadOptions, SourceRule};
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::report::Part;
 use retrograde::verify::{self, Standing};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,17 +114,6 @@ fn an_export_is_judged_as_the_audit_log_that_it_holds() {
     }
 }
 
-/// The report of `check --json --proofs`.
-fn report(histories: &[History]) -> Vec<u8> {
-    let check = retrograde::check::Options { proofs: true, ..Default::default() };
-    let options = retrograde::Options { check, ..Default::default() };
-    let judgements: Vec<_> = histories.iter().map(|history| retrograde::judge(history, &options)).collect();
-    let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
-    let mut out = Vec::new();
-    Format::Json.sink(Look::default()).write(&Report { histories: parts.collect() }, &mut out).unwrap();
-    out
-}
-
 #[test]
 fn a_report_of_an_export_verifies_and_its_container_is_judged_alike() {
     let path = Path::new("histories/incidents/kubelet-restart/buggy");
@@ -131,7 +121,7 @@ fn a_report_of_an_export_verifies_and_its_container_is_judged_alike() {
     for wrapping in ALL {
         let files = wrapped(wrapping, &incident);
         let histories = load(files.clone());
-        let json = report(&histories);
+        let json = json_with_proofs(&histories);
         let saved: verify::Report = serde_json::from_slice(&json).unwrap();
         assert!(saved.histories.iter().any(|history| history.verdict == "violated"), "{}", wrapping.name);
         let checks = verify::report(&saved, &files, &retrograde::read_options(), None, 1_000_000);

@@ -238,8 +238,7 @@ fn docker(event: &str) -> String {
 fn otlp(events: &[&str], server: &str, body: fn(&str) -> Value) -> Vec<u8> {
     let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let records: Vec<Value> = events.iter().map(|event| json!({"timeUnixNano": "1", "body": body(event)})).collect();
-    let resource =
-        json!({"attributes": [attribute("k8s.node.name", server), attribute("openshift.cluster.uid", "c1")]});
+    let resource = json!({"attributes": [attribute("k8s.node.name", server), attribute("openshift.cluster.uid", "c1"), attribute("openshift.log.type", "audit")]});
     let logs = json!([{"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}]);
     serde_json::to_vec_pretty(&json!({"resourceLogs": logs})).unwrap()
 }

@@ -7,3 +7,4 @@ pub mod draws;
 pub mod etcd;
 pub mod folder;
 pub mod program;
+pub mod reported;

@@ -5,7 +5,7 @@
 
 use super::cursor::Cursor;
 use super::quoted::unescaped;
-use super::{Envelope, OTHER_CATEGORIES, Opening, Origin};
+use super::{Envelope, OTHER_CATEGORIES, Opening, Origin, api_server};
 
 /// One record of the diagnostic settings.
 pub static DIAGNOSTICS: Envelope = Envelope {
@@ -60,6 +60,6 @@ fn record<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
         return is_other;
     }
     let Some(log) = log else { return false };
-    out.payload(log, &Origin { cluster: cluster(id).into(), server: unescaped(pod), ..Origin::default() });
+    out.payload(log, &Origin { cluster: cluster(id).into(), server: api_server(pod), ..Origin::default() });
     true
 }

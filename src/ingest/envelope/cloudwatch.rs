@@ -43,8 +43,12 @@ pub(super) fn cluster<'g>(account: &str, group: &'g str) -> Cow<'g, str> {
     if account.is_empty() || name.is_empty() { Cow::Borrowed(name) } else { Cow::Owned(format!("{account}/{name}")) }
 }
 
-/// Hands over a message, unless its stream is one of another component of the control plane.
-fn hand(message: &str, origin: &Origin<'_>, out: &mut Opening<'_, '_>) {
+/// Beginning of the names of streams with audit logs; each is of one API server.
+const AUDIT_STREAM: &str = "kube-apiserver-audit-";
+
+/// Hands over a message, unless its stream is one of another component of the control plane. A stream of another name may be
+/// that of an agent, and names no server.
+fn hand(message: &str, cluster: &str, stream: &str, out: &mut Opening<'_, '_>) {
     const OTHERS: [&str; 5] = [
         "authenticator-",
         "cloud-controller-manager-",
@@ -52,12 +56,13 @@ fn hand(message: &str, origin: &Origin<'_>, out: &mut Opening<'_, '_>) {
         "kube-controller-manager-",
         "kube-scheduler-",
     ];
-    let is_audit = origin.server.starts_with("kube-apiserver-audit-");
-    if !is_audit && OTHERS.iter().any(|begin| origin.server.starts_with(begin)) {
-        out.other(message, OTHER_STREAMS);
-    } else {
-        out.payload(message, origin);
+    let stream = unescaped(stream);
+    let is_audit = stream.starts_with(AUDIT_STREAM);
+    if !is_audit && OTHERS.iter().any(|begin| stream.starts_with(begin)) {
+        return out.other(message, OTHER_STREAMS);
     }
+    let server = if is_audit { stream } else { Cow::Borrowed("") };
+    out.payload(message, &Origin { cluster: cluster.into(), server, ..Origin::default() });
 }
 
 fn subscription<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
@@ -81,11 +86,10 @@ fn subscription<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool 
     }
     // The account may be behind a cut, and a part of a name is another name.
     let cluster = if cursor.is_broken() { Cow::Borrowed("") } else { cluster(account, group) };
-    let origin = Origin { cluster, server: unescaped(stream), ..Origin::default() };
     Cursor::new(events).list(|cursor| {
         cursor.object(|cursor, key| {
             if key == "message" {
-                hand(cursor.value(), &origin, out);
+                hand(cursor.value(), &cluster, stream, out);
             }
         });
     });
@@ -100,7 +104,7 @@ fn entry<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
         _ => {}
     });
     let Some(message) = message else { return false };
-    hand(message, &Origin { server: unescaped(stream), ..Origin::default() }, out);
+    hand(message, "", stream, out);
     true
 }
 
@@ -187,8 +191,7 @@ impl<'t> Columns<'t> {
     fn hand(self, out: &mut Opening<'t, '_>) -> bool {
         let Some(message) = self.message else { return false };
         let (account, group) = self.log.split_once(':').unwrap_or(("", self.log));
-        let origin = Origin { cluster: cluster(account, group), server: unescaped(self.stream), ..Origin::default() };
-        hand(message, &origin, out);
+        hand(message, &cluster(account, group), self.stream, out);
         true
     }
 }

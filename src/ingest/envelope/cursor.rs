@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
         (is_list && self.broken).then_some(begin)
     }
 
-    /// Passes one value and returns its text. Of a value that is cut off it returns what there is.
+    /// Passes one value and returns its text. A value that is cut off is returned up to the cut.
     pub fn value(&mut self) -> &'a str {
         let Some(first) = self.peek() else {
             self.broken = true;

@@ -5,7 +5,7 @@
 
 use super::cursor::{Cursor, unquoted};
 use super::quoted::unescaped;
-use super::{Envelope, OTHER_CATEGORIES, Opening, Origin};
+use super::{Envelope, OTHER_CATEGORIES, Opening, Origin, api_server};
 use std::fmt::Write;
 
 /// One row of `AKSAudit`.
@@ -61,7 +61,7 @@ struct Columns {
 impl Columns {
     fn put(&mut self, column: &str, value: &str) {
         match column {
-            "PodName" => self.server = unescaped(unquoted(value)).into_owned(),
+            "PodName" => self.server = api_server(unquoted(value)).into_owned(),
             "_ResourceId" | "ResourceId" => self.cluster = super::aks::cluster(unquoted(value)),
             _ => {}
         }
@@ -114,7 +114,7 @@ fn text_row<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
     match category {
         "kube-audit" | "kube-audit-admin" | "" => {
             let cluster = super::aks::cluster(id).into();
-            out.payload(log, &Origin { cluster, server: unescaped(pod), ..Origin::default() });
+            out.payload(log, &Origin { cluster, server: api_server(pod), ..Origin::default() });
         }
         _ => out.other(log, OTHER_CATEGORIES),
     }
@@ -156,7 +156,7 @@ fn table<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
         if let Some((_, log)) = pairs().find(|(name, _)| *name == "log_s") {
             let of = |wanted: &str| pairs().find(|(name, _)| *name == wanted).map_or("", |(_, value)| unquoted(value));
             let cluster = super::aks::cluster(of("_ResourceId")).into();
-            out.payload(log, &Origin { cluster, server: unescaped(of("pod_s")), ..Origin::default() });
+            out.payload(log, &Origin { cluster, server: api_server(of("pod_s")), ..Origin::default() });
             found = true;
             return;
         }

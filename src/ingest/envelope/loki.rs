@@ -1,11 +1,11 @@
-//! Loki: lines of `logcli -o jsonl`, answers of its HTTP interface, and pushed streams. Labels may name the cluster and
-//! the host.
+//! Loki: lines of `logcli -o jsonl`, answers of its HTTP interface, and pushed streams. Labels may name the cluster.
 //!
-//! Source: the HTTP API of Loki (`query_range`, `push`).
+//! Sources: the HTTP API of Loki (`query_range`, `push`); the labels of OpenShift's cluster-logging-operator.
 
 use super::cursor::Cursor;
 use super::quoted::unescaped;
-use super::{Envelope, Opening, Origin};
+use super::{AUDIT, Envelope, Opening, Origin};
+use std::borrow::Cow;
 
 /// One line of `logcli`.
 pub static LINE: Envelope = Envelope { name: "loki-line", lacks: "", keys: &["labels", "line"], read: line };
@@ -16,22 +16,20 @@ pub static ANSWER: Envelope = Envelope { name: "loki-answer", lacks: "", keys: &
 /// Streams as agents push them.
 pub static PUSH: Envelope = Envelope { name: "loki-push", lacks: "", keys: &["streams"], read: push };
 
-/// The writer that the labels of a stream name.
+/// The writer that the labels of a stream name. Only OpenShift's forwarder reads audit logs on the node of their server. Any
+/// other label of a host may be that of an agent that several servers send to.
 fn writer<'t>(labels: &'t str) -> Origin<'t> {
-    let mut origin = Origin::default();
-    Cursor::new(labels).object(|cursor, key| {
-        let (field, rank) = match key {
-            "openshift_cluster_id" | "cluster" | "cluster_name" | "k8s_cluster_name" => (&mut origin.cluster, key),
-            "kubernetes_host" | "k8s_node_name" | "hostname" | "node_name" | "node" | "instance" => {
-                (&mut origin.server, key)
-            }
-            _ => return,
-        };
-        if field.is_empty() || matches!(rank, "openshift_cluster_id" | "kubernetes_host") {
-            *field = unescaped(cursor.text());
-        }
+    let (mut cluster, mut of_openshift, mut node, mut of_audit) = ("", "", "", false);
+    Cursor::new(labels).object(|cursor, key| match key {
+        "openshift_cluster_id" => of_openshift = cursor.text(),
+        "cluster" | "cluster_name" | "k8s_cluster_name" if cluster.is_empty() => cluster = cursor.text(),
+        "kubernetes_host" => node = cursor.text(),
+        "log_type" | "openshift_log_type" => of_audit |= cursor.text() == AUDIT,
+        _ => {}
     });
-    origin
+    let cluster = unescaped(if of_openshift.is_empty() { cluster } else { of_openshift });
+    let server = if of_audit { unescaped(node) } else { Cow::Borrowed("") };
+    Origin { cluster, server, ..Origin::default() }
 }
 
 fn line<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {

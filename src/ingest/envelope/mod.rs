@@ -32,6 +32,12 @@ use super::limits::{DEEPEST_ENVELOPE, LONGEST_NAME};
 use cursor::{Cursor, unquoted};
 use std::borrow::Cow;
 
+/// The type of logs that OpenShift's forwarder reads on the nodes of API servers.
+const AUDIT: &str = "audit";
+
+/// Beginning of the names that EKS and AKS give to an API server: its log stream, or its pod.
+const API_SERVER: &str = "kube-apiserver-";
+
 /// Entries that only exports of a cluster's control plane have, so audit events may follow.
 const OF_A_CONTROL_PLANE: [&str; 4] = [OTHER_STREAMS, OTHER_CATEGORIES, OTHER_SERVICES, CONTROL_MESSAGES];
 
@@ -413,6 +419,12 @@ pub(super) static OF_2017: Envelope = Envelope {
     keys: &[],
     read: |_: &mut Cursor<'_>, _| false,
 };
+
+/// The name of an API server, if it is one. A stream or a pod of another name may hold lines of several servers.
+fn api_server(name: &str) -> Cow<'_, str> {
+    let name = quoted::unescaped(name);
+    if name.starts_with(API_SERVER) { name } else { Cow::Borrowed("") }
+}
 
 /// The writer of events on a node. `source` names the API server where a node has several, which share its clock.
 pub(super) fn of_node<'o>(cluster: String, node: String, source: String) -> Origin<'o> {

@@ -5,7 +5,7 @@
 
 use super::cursor::{Cursor, unquoted};
 use super::quoted::unescaped;
-use super::{Envelope, Opening, Origin};
+use super::{AUDIT, Envelope, Opening, Origin};
 use std::fmt::Write;
 
 /// A request or a file of logs.
@@ -45,9 +45,10 @@ fn logs<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
     found
 }
 
-/// The writer that the attributes of a resource name. One host has several API servers, which share its clock.
+/// The writer that the attributes of a resource name. One host has several API servers, which share its clock. Only OpenShift's
+/// forwarder reads audit logs on the node of their server. Any other host may be that of a collector that several servers send to.
 fn writer(resource: &str) -> Origin<'static> {
-    let (mut cluster, mut node, mut source) = (String::new(), String::new(), String::new());
+    let (mut cluster, mut node, mut source, mut kind) = (String::new(), String::new(), String::new(), String::new());
     Cursor::new(resource).object(|cursor, key| {
         if key != "attributes" {
             return;
@@ -67,8 +68,9 @@ fn writer(resource: &str) -> Origin<'static> {
                 "openshift.cluster.uid" | "openshift.cluster_id" | "k8s.cluster.uid" | "k8s.cluster.name" => {
                     &mut cluster
                 }
-                "k8s.node.name" | "kubernetes.host" | "host.name" => &mut node,
+                "k8s.node.name" | "kubernetes.host" => &mut node,
                 "openshift.log.source" | "log_source" => &mut source,
+                "openshift.log.type" | "log_type" => &mut kind,
                 _ => return,
             };
             if field.is_empty() {
@@ -76,7 +78,10 @@ fn writer(resource: &str) -> Origin<'static> {
             }
         });
     });
-    super::of_node(cluster, node, source)
+    match kind == AUDIT {
+        true => super::of_node(cluster, node, source),
+        false => Origin { cluster: cluster.into(), ..Origin::default() },
+    }
 }
 
 fn record<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>, origin: &Origin<'_>) {

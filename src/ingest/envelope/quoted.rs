@@ -40,7 +40,7 @@ fn character(escaped: &str) -> (char, usize) {
     }
 }
 
-/// The character of `uXXXX`, or of two of them with a backslash between.
+/// The character of an escape: `u` with four hexadecimal digits, or two such escapes of a surrogate pair.
 fn unicode(escaped: &str) -> Option<(char, usize)> {
     let unit = |from: usize| u32::from_str_radix(escaped.get(from..from + 4)?, 16).ok();
     let first = unit(1)?;
