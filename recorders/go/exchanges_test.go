@@ -243,7 +243,9 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-func TestCaptureHasNothingOfSecretsAndHeaders(t *testing.T) {
+// captured plays all exchanges, and returns the content of their capture.
+func captured(t *testing.T) []byte {
+	t.Helper()
 	capture := newCapture(t)
 	for _, e := range exchangeCases(t) {
 		e.play(t, capture, 100)
@@ -253,6 +255,11 @@ func TestCaptureHasNothingOfSecretsAndHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func TestCaptureHasNothingOfSecretsAndHeaders(t *testing.T) {
+	text := captured(t)
 	for _, secret := range []string{"hunter2", "aHVudGVyMg", "Bearer"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("the capture has %s", secret)
@@ -263,15 +270,7 @@ func TestCaptureHasNothingOfSecretsAndHeaders(t *testing.T) {
 // The program must say the same about the capture of the Rust layer and about this one. The exchanges are no history
 // of one server, so there are violations to compare.
 func TestTheCheckerSaysTheSameAboutBothCaptures(t *testing.T) {
-	capture := newCapture(t)
-	for _, e := range exchangeCases(t) {
-		e.play(t, capture, 100)
-	}
-	capture.Close()
-	text, err := os.ReadFile(capture.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := captured(t)
 	golden, err := os.ReadFile("testdata/capture.jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -50,24 +50,7 @@ func (w *writer) metadata(kept *cut, hasUID *bool) error {
 
 // annotations keeps declared annotations, and the mark of the end of initial events.
 func (w *writer) annotations(kept *cut) error {
-	first := true
-	w.to = append(w.to, '{')
-	err := w.members(func(name []byte) error {
-		part := kept.member(name)
-		switch {
-		case string(name) == initialEventsEnd:
-			part = entire
-		case part == nil && (kept == nil || !kept.keepsNames()):
-			return w.skip()
-		}
-		w.name(&first, name)
-		if part == nil {
-			return w.null()
-		}
-		return w.keep(part)
-	})
-	w.to = append(w.to, '}')
-	return err
+	return w.kept(kept, nil, func(name []byte) bool { return string(name) == initialEventsEnd })
 }
 
 // part reduces a spec or a status: its kept parts, and the field that selectors see.
@@ -76,21 +59,29 @@ func (w *writer) part(name string, kept *cut) error {
 	if name == "status" {
 		selected = "phase"
 	}
+	return w.kept(kept, &seenNames{}, func(member []byte) bool {
+		return string(member) == selected && w.peek() == '"' ||
+			w.reduction.finalizersInSpec && name == "spec" && string(member) == "finalizers"
+	})
+}
+
+// kept reduces an object to its declared members and to those that isKept tells. With seen, a member that stands twice is
+// an error.
+func (w *writer) kept(kept *cut, seen *seenNames, isKept func(name []byte) bool) error {
 	first := true
-	var seen seenNames
 	w.to = append(w.to, '{')
-	err := w.members(func(member []byte) error {
-		part := kept.member(member)
+	err := w.members(func(name []byte) error {
+		part := kept.member(name)
 		switch {
-		case string(member) == selected && w.peek() == '"', w.reduction.finalizersInSpec && name == "spec" && string(member) == "finalizers":
+		case isKept != nil && isKept(name):
 			part = entire
 		case part == nil && (kept == nil || !kept.keepsNames()):
 			return w.skip()
 		}
-		if !seen.add(member) {
+		if seen != nil && !seen.add(name) {
 			return errTwice
 		}
-		w.name(&first, member)
+		w.name(&first, name)
 		if part == nil {
 			return w.null()
 		}
@@ -163,21 +154,7 @@ func (w *writer) keep(kept *cut) error {
 			return w.keep(element)
 		})
 	case '{':
-		first := true
-		w.to = append(w.to, '{')
-		err := w.members(func(name []byte) error {
-			part := kept.member(name)
-			if part == nil && !kept.keepsNames() {
-				return w.skip()
-			}
-			w.name(&first, name)
-			if part == nil {
-				return w.null()
-			}
-			return w.keep(part)
-		})
-		w.to = append(w.to, '}')
-		return err
+		return w.kept(kept, nil, nil)
 	}
 	return w.null()
 }

@@ -151,8 +151,8 @@ func (m *message) each(data []byte, names []named) {
 	})
 }
 
-// texts writes a repeated text, if it stands at least once.
-func (m *message) texts(name string, data []byte, number int) {
+// repeated writes a member for a repeated field, if it stands at least once. The brackets are those of the member's value.
+func (m *message) repeated(name string, data []byte, number int, brackets string, write func(w *wire)) {
 	first := true
 	m.fields(data, func(w *wire) {
 		if w.number != number {
@@ -160,15 +160,22 @@ func (m *message) texts(name string, data []byte, number int) {
 		}
 		if first {
 			m.member(name)
-			m.open('[')
+			m.open(brackets[0])
 		}
 		first = false
+		write(w)
+	})
+	if !first {
+		m.close(brackets[1])
+	}
+}
+
+// texts writes a repeated text.
+func (m *message) texts(name string, data []byte, number int) {
+	m.repeated(name, data, number, "[]", func(w *wire) {
 		m.element()
 		m.string(string(w.data))
 	})
-	if !first {
-		m.close(']')
-	}
 }
 
 // event writes a watch event. Its object has an envelope of its own.

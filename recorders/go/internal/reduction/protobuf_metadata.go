@@ -48,16 +48,7 @@ func (m *message) objectMeta(data []byte) {
 
 // pairs writes a map of texts.
 func (m *message) pairs(name string, data []byte, number int) {
-	first := true
-	m.fields(data, func(w *wire) {
-		if w.number != number {
-			return
-		}
-		if first {
-			m.member(name)
-			m.open('{')
-		}
-		first = false
+	m.repeated(name, data, number, "{}", func(w *wire) {
 		var key, value string
 		m.fields(w.data, func(w *wire) {
 			switch w.number {
@@ -70,22 +61,10 @@ func (m *message) pairs(name string, data []byte, number int) {
 		m.member(key)
 		m.string(value)
 	})
-	if !first {
-		m.close('}')
-	}
 }
 
 func (m *message) owners(data []byte) {
-	first := true
-	m.fields(data, func(w *wire) {
-		if w.number != 13 {
-			return
-		}
-		if first {
-			m.member("ownerReferences")
-			m.open('[')
-		}
-		first = false
+	m.repeated("ownerReferences", data, 13, "[]", func(w *wire) {
 		m.element()
 		m.open('{')
 		m.each(w.data, []named{{1, "kind"}, {3, "name"}, {4, "uid"}, {5, "apiVersion"}})
@@ -99,9 +78,6 @@ func (m *message) owners(data []byte) {
 		})
 		m.close('}')
 	})
-	if !first {
-		m.close(']')
-	}
 }
 
 // time writes the seconds of a time. The API has no parts of a second here, and a zero time is an absent one.
@@ -134,24 +110,12 @@ func (m *message) status(data []byte) {
 func (m *message) details(data []byte) {
 	m.open('{')
 	m.each(data, []named{{1, "name"}, {2, "group"}, {3, "kind"}, {6, "uid"}})
-	first := true
-	m.fields(data, func(w *wire) {
-		if w.number != 4 {
-			return
-		}
-		if first {
-			m.member("causes")
-			m.open('[')
-		}
-		first = false
+	m.repeated("causes", data, 4, "[]", func(w *wire) {
 		m.element()
 		m.open('{')
 		m.each(w.data, []named{{1, "reason"}, {2, "message"}, {3, "field"}})
 		m.close('}')
 	})
-	if !first {
-		m.close(']')
-	}
 	m.fields(data, func(w *wire) {
 		if w.number == 5 && w.value != 0 {
 			m.number("retryAfterSeconds", int64(int32(w.value)))

@@ -1,8 +1,9 @@
 package reduction
 
 import (
-	"encoding/binary"
 	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 var errWire = errors.New("protobuf that is cut off or damaged")
@@ -23,46 +24,24 @@ func (w *wire) next() bool {
 	if len(w.rest) == 0 || w.err != nil {
 		return false
 	}
-	tag, ok := w.varint()
-	if !ok || tag>>3 == 0 || tag>>3 > 1<<29 {
+	number, kind, length := protowire.ConsumeTag(w.rest)
+	if length < 0 {
 		return w.fail()
-	}
-	w.number, w.value, w.data = int(tag>>3), 0, nil
-	switch tag & 7 {
-	case 0:
-		if w.value, ok = w.varint(); !ok {
-			return w.fail()
-		}
-	case 1:
-		return w.take(8)
-	case 2:
-		length, ok := w.varint()
-		if !ok || length > uint64(len(w.rest)) {
-			return w.fail()
-		}
-		return w.take(int(length))
-	case 5:
-		return w.take(4)
-	default:
-		return w.fail()
-	}
-	return true
-}
-
-func (w *wire) varint() (uint64, bool) {
-	value, length := binary.Uvarint(w.rest)
-	if length <= 0 {
-		return 0, false
 	}
 	w.rest = w.rest[length:]
-	return value, true
-}
-
-func (w *wire) take(length int) bool {
-	if length > len(w.rest) {
+	w.number, w.value, w.data = int(number), 0, nil
+	switch kind {
+	case protowire.VarintType:
+		w.value, length = protowire.ConsumeVarint(w.rest)
+	case protowire.BytesType:
+		w.data, length = protowire.ConsumeBytes(w.rest)
+	default:
+		length = protowire.ConsumeFieldValue(number, kind, w.rest)
+	}
+	if length < 0 {
 		return w.fail()
 	}
-	w.data, w.rest = w.rest[:length:length], w.rest[length:]
+	w.rest = w.rest[length:]
 	return true
 }
 
