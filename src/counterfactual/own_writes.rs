@@ -156,7 +156,8 @@ fn missed(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Opt
         }
         _ => return None,
     };
-    (missed.key.is_some() && missed.change > missed.seen).then_some(missed)
+    let is_known = missed.key.is_some() && history.resource_of(missed.key).is_some();
+    (is_known && missed.change > missed.seen).then_some(missed)
 }
 
 /// The last read of an object that a finding cites, of its process, of a state before a change.

@@ -2,12 +2,16 @@
 //! read from it which forms of a read their run has tried, and which of them a server broke.
 
 use super::page::{Column, Page, Row};
-use crate::check::{BrokenBy, Judgement, Kind};
+use crate::check::registry::find;
+use crate::check::{BrokenBy, Group, Judgement, Kind};
 use crate::explain::words::{count, thousands};
 use crate::history::{History, OperationId, Outcome, Verb};
 use crate::model::{CONTRACT, promise};
 use rustc_hash::FxHashSet;
 use std::io;
+
+/// Verbs of the contract.
+const READS: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
 
 /// The requests of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +25,7 @@ struct Exercise {
 
 /// Writes a table of all rows, with those that no request exercises at the end.
 pub fn write(page: &mut Page<'_>, history: &History, judgement: &Judgement) -> io::Result<()> {
-    let exercises = exercises(history, &broken(judgement));
+    let exercises = exercises(history, &broken(history, judgement));
     let of = |at: usize| (&CONTRACT[at], exercises[at]);
     // The last row is that of requests without a promise.
     let promised = CONTRACT.len() - 1;
@@ -57,18 +61,22 @@ pub fn write(page: &mut Page<'_>, history: &History, judgement: &Judgement) -> i
     page.table(2, &[Column::left("", 28)], &rows)
 }
 
-/// The requests that a violation by a server names.
-fn broken(judgement: &Judgement) -> FxHashSet<OperationId> {
-    let by_server = judgement.findings.iter().filter(|f| f.kind == Kind::Violation && f.broken_by == BrokenBy::Server);
+/// The reads at fault in violations of a server: in each, the last read that it cites. Rules about writes and identities cite
+/// reads too, whose own promise holds.
+fn broken(history: &History, judgement: &Judgement) -> FxHashSet<OperationId> {
+    let is_about_reads = |rule| find(rule).is_some_and(|rule| matches!(rule.group, Group::Reads | Group::Watches));
+    let by_server = judgement.findings.iter().filter(|finding| {
+        finding.kind == Kind::Violation && finding.broken_by == BrokenBy::Server && is_about_reads(finding.rule)
+    });
+    let is_read = |id: &OperationId| id.is_some() && READS.contains(&history.operation(*id).verb);
     let certificates = by_server.flat_map(|finding| &finding.occurrences);
-    let facts = certificates.filter_map(|certificate| certificate.facts.last());
-    facts.map(|fact| fact.operation).filter(|id| id.is_some()).collect()
+    certificates.filter_map(|certificate| certificate.facts.iter().rev().map(|f| f.operation).find(is_read)).collect()
 }
 
 fn exercises(history: &History, broken: &FxHashSet<OperationId>) -> Vec<Exercise> {
     let mut exercises = vec![Exercise::default(); CONTRACT.len()];
     for (id, o) in history.operations.but_shadows() {
-        if !matches!(o.verb, Verb::Get | Verb::List | Verb::Watch) {
+        if !READS.contains(&o.verb) {
             continue;
         }
         let (_, row) = promise(history, &o, history.stream_of(id));
@@ -92,12 +100,15 @@ mod tests {
     use crate::check::{Options, judge};
     use crate::order::{Order, OrderOptions};
 
+    fn judged(history: &History) -> Judgement {
+        judge(history, &Order::derive(history, &OrderOptions::default()), &Options::default())
+    }
+
     /// Requests, answers, refusals and broken answers of each row that a drawn history exercises.
     fn exercised(sketch: &str) -> Vec<(&'static str, [u64; 4])> {
         let history = drawn(sketch);
-        let order = Order::derive(&history, &OrderOptions::default());
-        let judgement = judge(&history, &order, &Options::default());
-        let all = CONTRACT.iter().zip(exercises(&history, &broken(&judgement)));
+        let judgement = judged(&history);
+        let all = CONTRACT.iter().zip(exercises(&history, &broken(&history, &judgement)));
         let used = all.filter(|(_, exercise)| exercise.asked > 0);
         used.map(|(row, e)| (row.id, [e.asked, e.answered, e.refused, e.broken])).collect()
     }
@@ -123,5 +134,16 @@ mod tests {
         let stale = exercised(&format!("{write}r@A LIST => 5 {{}}\n"));
         assert_eq!(stale, [("list-unset", [1, 1, 0, 1])]);
         assert_eq!(exercised(&format!("{write}r@A LIST rv=0 => 5 {{}}\n")), [("list-any", [1, 1, 0, 0])]);
+        // The finding may cite the read first.
+        let absent = exercised(&format!("{write}r@A GET a => !404\nw@A PUT a:u1@10 => a:u1@25\n"));
+        assert_eq!(absent, [("get-unset", [1, 0, 1, 1])]);
+    }
+
+    #[test]
+    fn a_read_that_only_shows_what_a_write_broke_keeps_its_promise() {
+        let one_uid_twice = "w@A CREATE a => a:u1@10\nw@A CREATE b => b:u1@11\nr@A LIST => 11 {a:u1@10 b:u1@11}\n";
+        let findings = judged(&drawn(one_uid_twice)).findings;
+        assert!(findings.iter().any(|f| f.kind == Kind::Violation && f.broken_by == BrokenBy::Server), "{findings:?}");
+        assert_eq!(exercised(one_uid_twice), [("list-unset", [1, 1, 0, 0])]);
     }
 }
