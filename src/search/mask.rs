@@ -3,43 +3,49 @@
 use super::tight_vec::OVERHEAD;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// A set of slots of one fixed size.
 pub(super) trait Mask: Clone + Eq + Hash + Debug + Send + Sync {
     /// The empty set of up to `slots` slots.
     fn none(slots: usize) -> Self;
-    fn words(&self) -> &[u64];
-    fn words_mut(&mut self) -> &mut [u64];
+    /// Number of words.
+    fn len(&self) -> usize;
+    /// The word with the slots from 64 times its index on.
+    fn word(&self, at: usize) -> u64;
+    fn word_mut(&mut self, at: usize) -> &mut u64;
+    /// Removes all slots.
+    fn clear(&mut self);
 
     fn has(&self, slot: u32) -> bool {
-        self.words()[slot as usize / 64] >> (slot % 64) & 1 == 1
+        self.word(slot as usize / 64) >> (slot % 64) & 1 == 1
     }
 
     fn add(&mut self, slot: u32) {
-        self.words_mut()[slot as usize / 64] |= 1 << (slot % 64);
+        *self.word_mut(slot as usize / 64) |= 1 << (slot % 64);
     }
 
     fn remove(&mut self, slot: u32) {
-        self.words_mut()[slot as usize / 64] &= !(1 << (slot % 64));
+        *self.word_mut(slot as usize / 64) &= !(1 << (slot % 64));
     }
 
     /// The slots that are not in another set.
     fn minus<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = u32> + use<'m, Self> {
-        let (mine, other) = (self.words(), other.words());
-        let mut word = 0;
-        let mut left = mine.first().map_or(0, |mine| mine & !other[0]);
+        let difference = |at: usize| self.word(at) & !other.word(at);
+        let mut at = 0;
+        let mut left = if self.len() > 0 { difference(0) } else { 0 };
         std::iter::from_fn(move || {
             while left == 0 {
-                word += 1;
-                left = mine.get(word)? & !other[word];
+                at += 1;
+                left = (at < self.len()).then(|| difference(at))?;
             }
-            let slot = word as u32 * 64 + left.trailing_zeros();
+            let slot = at as u32 * 64 + left.trailing_zeros();
             left &= left - 1;
             Some(slot)
         })
     }
 
-    /// Bytes that it holds beyond its own size.
+    /// Most bytes that it holds beyond its own size.
     fn heap_bytes(&self) -> usize {
         0
     }
@@ -51,30 +57,104 @@ impl<const WORDS: usize> Mask for [u64; WORDS] {
         [0; WORDS]
     }
 
-    fn words(&self) -> &[u64] {
-        self
+    fn len(&self) -> usize {
+        WORDS
     }
 
-    fn words_mut(&mut self) -> &mut [u64] {
-        self
+    fn word(&self, at: usize) -> u64 {
+        self[at]
+    }
+
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        &mut self[at]
+    }
+
+    fn clear(&mut self) {
+        self.fill(0);
     }
 }
 
-/// For more than 1024 slots.
-impl Mask for Box<[u64]> {
+/// Words of a block.
+const BLOCK: usize = 64;
+
+/// A set for more than 1024 slots. A copy shares the blocks that do not change: configurations that follow each other differ in a
+/// few slots, and each would be as long as the number of open calls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SharedBlocks {
+    blocks: Arc<[Arc<[u64; BLOCK]>]>,
+    /// The blocks of the empty set.
+    empty: Arc<[Arc<[u64; BLOCK]>]>,
+}
+
+impl Mask for SharedBlocks {
     fn none(slots: usize) -> Self {
-        vec![0; slots.div_ceil(64)].into_boxed_slice()
+        let empty: Arc<[_]> = vec![Arc::new([0; BLOCK]); slots.div_ceil(64 * BLOCK)].into();
+        SharedBlocks { blocks: empty.clone(), empty }
     }
 
-    fn words(&self) -> &[u64] {
-        self
+    fn len(&self) -> usize {
+        self.blocks.len() * BLOCK
     }
 
-    fn words_mut(&mut self) -> &mut [u64] {
-        self
+    fn word(&self, at: usize) -> u64 {
+        self.blocks[at / BLOCK][at % BLOCK]
+    }
+
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        &mut Arc::make_mut(&mut Arc::make_mut(&mut self.blocks)[at / BLOCK])[at % BLOCK]
+    }
+
+    fn clear(&mut self) {
+        self.blocks = self.empty.clone();
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val::<[u64]>(self) + OVERHEAD
+        self.blocks.len() * (size_of::<Arc<()>>() + size_of::<[u64; BLOCK]>() + OVERHEAD) + OVERHEAD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots of more than two blocks.
+    const SLOTS: usize = 64 * BLOCK * 2 + 100;
+
+    #[test]
+    fn copies_of_shared_blocks_change_apart_and_hold_what_plain_words_hold() {
+        type Plain = [u64; SLOTS.div_ceil(64)];
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut sets: Vec<(SharedBlocks, Plain)> = vec![(SharedBlocks::none(SLOTS), Plain::none(SLOTS))];
+        for _ in 0..3_000 {
+            let at = random.usize(..sets.len());
+            let slot = random.u32(..SLOTS as u32);
+            let (shared, plain) = &mut sets[at];
+            match random.u32(..40) {
+                0 => (shared.clear(), plain.clear()),
+                1..4 => {
+                    let copy = sets[at].clone();
+                    let to = random.usize(..8);
+                    if to < sets.len() {
+                        sets[to] = copy
+                    } else {
+                        sets.push(copy)
+                    }
+                    continue;
+                }
+                4..10 => {
+                    let taken = (0..SLOTS as u32).filter(|slot| plain.has(*slot)).nth(random.usize(..50));
+                    taken.map_or(((), ()), |slot| (shared.remove(slot), plain.remove(slot)))
+                }
+                _ => (shared.add(slot), plain.add(slot)),
+            };
+        }
+        assert!(sets.len() == 8 && sets.iter().any(|(shared, _)| shared.clone() != SharedBlocks::none(SLOTS)));
+        for (shared, plain) in &sets {
+            assert!((0..SLOTS as u32).all(|slot| shared.has(slot) == plain.has(slot)));
+            for (other, also) in &sets {
+                assert!(shared.minus(other).eq(plain.minus(also)));
+                assert_eq!(shared == other, plain == also);
+            }
+        }
     }
 }

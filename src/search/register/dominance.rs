@@ -24,25 +24,25 @@ impl<M: Mask> Configuration<M> {
         if self.state != other.state || self.last_overwrite_at < other.last_overwrite_at {
             return false;
         }
-        let (observers, writes) = (open.observers.words(), open.writes.words());
-        for word in 0..observers.len() {
-            let (here, there) = (self.linearized.words()[word], other.linearized.words()[word]);
-            if there & !here & observers[word] != 0 || here & !there & !observers[word] != 0 {
+        for word in 0..open.observers.len() {
+            let (observers, writes) = (open.observers.word(word), open.writes.word(word));
+            let (here, there) = (self.linearized.word(word), other.linearized.word(word));
+            if there & !here & observers != 0 || here & !there & !observers != 0 {
                 return false;
             }
             // Linearized there, not here.
-            let mut open_here = there & !here & !observers[word];
-            if open_here & !writes[word] != 0 {
+            let mut open_here = there & !here & !observers;
+            if open_here & !writes != 0 {
                 return false;
             }
-            open_here &= !self.absorbable.words()[word];
+            open_here &= !self.absorbable.word(word);
             while open_here != 0 {
                 if open.invoked(word as u32 * 64 + open_here.trailing_zeros()) >= self.last_overwrite_at {
                     return false;
                 }
                 open_here &= open_here - 1;
             }
-            let mut idle_there = other.absorbable.words()[word] & !there & !self.absorbable.words()[word];
+            let mut idle_there = other.absorbable.word(word) & !there & !self.absorbable.word(word);
             while idle_there != 0 {
                 if open.invoked(word as u32 * 64 + idle_there.trailing_zeros()) >= self.last_overwrite_at {
                     return false;

@@ -28,7 +28,7 @@ pub(super) use validation::is_valid_linearization;
 
 use super::budget::BudgetGuard;
 use super::config::SearchConfig;
-use super::mask::Mask;
+use super::mask::{Mask, SharedBlocks};
 use super::partition::Part;
 use super::portfolio::{Portfolio, Runner};
 use super::schedule::{DeadEnd, Found, Known, Search, initial_budget, is_for_two};
@@ -104,7 +104,7 @@ pub(super) fn search<'p>(
         129..=256 => within::<[u64; 4]>(problem, switches, whole),
         257..=512 => within::<[u64; 8]>(problem, switches, whole),
         513..=1024 => within::<[u64; 16]>(problem, switches, whole),
-        _ => within::<Box<[u64]>>(problem, switches, whole),
+        _ => within::<SharedBlocks>(problem, switches, whole),
     })
 }
 

@@ -267,7 +267,7 @@ impl<M: Mask> Generator<'_, '_, M> {
     fn overwrite(&mut self, at: &mut Configuration<M>, to: u32) {
         at.last_overwrite_at = self.open.at;
         at.used = self.uses.seal(at.used);
-        at.absorbable.words_mut().fill(0);
+        at.absorbable.clear();
         at.state = to;
         self.open.serve(&mut at.linearized, to, NEVER);
     }
