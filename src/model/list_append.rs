@@ -1,10 +1,10 @@
 //! The model `list-append`: lists that transactions append to and read as a whole.
 
+use super::appended::Appended;
 use super::parts::Parts;
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Effect, Spec, number};
 use crate::history::ValueId;
-use std::sync::Arc;
 
 /// Lists by key, and transactions of appends and whole reads at one moment (the `list-append` workload of Jepsen and Elle). A
 /// transaction sees its own appends; a list begins empty.
@@ -40,7 +40,7 @@ impl<K, V> Access<K, V> {
 }
 
 impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
-    type State = Parts<K, Arc<[V]>>;
+    type State = Parts<K, Appended<V>>;
     /// The steps, in order.
     type Operation = Vec<Access<K, V>>;
     /// The lists of the reads, in order.
@@ -61,13 +61,12 @@ impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
         for access in operation {
             match access {
                 Access::Append(key, value) => {
-                    let before = next.get(key).map_or(&[][..], |list| list);
-                    let after = before.iter().chain([value]).cloned().collect();
+                    let after = next.get(key).unwrap_or(&Appended::default()).with(value.clone());
                     next.set(key, Some(after));
                 }
                 Access::Read(key) => {
                     if let Some(seen) = &mut seen
-                        && *seen.next()?.as_slice() != *next.get(key).map_or(&[][..], |list| list)
+                        && !next.get(key).unwrap_or(&Appended::default()).is(seen.next()?)
                     {
                         return None;
                     }
@@ -90,7 +89,7 @@ impl<K: Datum, V: Datum> Spec for ListAppend<K, V> {
     }
 
     fn heap_bytes(&self, state: &Self::State) -> usize {
-        state.heap_bytes() + state.iter().map(|(_, list)| size_of_val(&**list) + 2 * size_of::<usize>()).sum::<usize>()
+        state.heap_bytes() + state.iter().map(|(_, list)| list.own_bytes()).sum::<usize>()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Definitions of correct behaviour: sequential specifications of objects, and what Kubernetes promises for each request, as
 //! data. Input: operations of a [`crate::history::History`]. Nothing here does input or output, or depends on time.
 
+mod appended;
 pub mod cas_register;
 pub(crate) mod contract;
 pub mod counter;
@@ -25,6 +26,7 @@ mod sorted;
 mod spec;
 pub mod unordered_queue;
 
+pub use appended::Appended;
 pub use cas_register::CasRegister;
 pub use contract::{CONTRACT, Promise, Row, promise};
 pub use counter::Counter;
