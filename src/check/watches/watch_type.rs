@@ -32,6 +32,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let mut reached = Revision::NONE;
         let initial = history.deliveries[course.initial.clone()].iter();
         let began = initial.map(|d| d.revision).max().unwrap_or_default();
+        let scope = course.operation.scope;
+        let selects = history.is_selective(scope).then_some(scope);
         for index in course.initial.start..course.live.end {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
@@ -60,11 +62,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let by = By::Event(index, course.watch);
             let now = Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted };
             let before = said.insert(d.key, Some(now));
-            if live && against_order(evidence, ruling, &course, index) {
+            if live && selects.is_none() && against_order(evidence, ruling, &course, index) {
                 continue;
             }
             if live {
-                disagreements.hear(evidence, &course, index);
+                disagreements.hear(evidence, &course, selects, index);
             }
             // A state that shows a name twice before its marker belongs to `bad-initial-state`.
             if !live && (course.marker.is_some() || before.is_none()) {
@@ -119,16 +121,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     disagreements.judge(evidence, ruling);
 }
 
-/// Whether the revision order proves the event's type wrong. States the finding if so.
+/// Whether the revision order proves the type of an event of an unselected scope wrong. States the finding if so.
 fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize) -> bool {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
-    let scope = course.operation.scope;
-    if course.operation.marks.has(Marks::SAVED) || !scope.is_some() || history.is_selective(scope) {
+    if course.operation.marks.has(Marks::SAVED) || !course.operation.scope.is_some() {
         return false;
     }
-    let Some(version) = timeline.version_at(d.key, d.revision) else { return false };
-    let earlier = timeline.at_or_before(d.key, d.revision.previous());
+    let versions = timeline.versions(d.key);
+    let Some(at) = versions.through(d.revision).checked_sub(1) else { return false };
+    let Some(version) = versions.get(at).filter(|version| version.revision == d.revision) else { return false };
+    let earlier = at.checked_sub(1).and_then(|at| versions.get(at));
     let lived = earlier.filter(|v| {
         v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
     });
@@ -192,13 +195,12 @@ type ScopedChange = (KeyId, Revision, Option<ScopeId>);
 struct Disagreements(FxHashMap<ScopedChange, (Event, Option<Event>)>);
 
 impl Disagreements {
-    fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, index: usize) {
-        let (history, scope) = (evidence.history, course.operation.scope);
+    fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, selects: Option<ScopeId>, index: usize) {
+        let history = evidence.history;
         let d = &history.deliveries[index];
         if d.kind == DeliveryKind::Deleted || !d.uid.is_some() || course.is_saved() {
             return;
         }
-        let selects = history.is_selective(scope).then_some(scope);
         let event = (index, course.watch);
         let (first, other) = self.0.entry((d.key, d.revision, selects)).or_insert((event, None));
         let known = &history.deliveries[first.0];

@@ -1,12 +1,29 @@
 //! Input: one stream and the state from which it continues. Output: findings for deletions that the stream never delivered,
-//! although it shows a later object of the same name.
+//! although it shows a later object of the same name. Only names of several objects matter, and most evidence has none.
 
-use crate::check::watches::scope_membership::{By, Membership};
+use super::LazyMembership;
+use crate::check::watches::scope_membership::By;
 use crate::check::watches::stream_view::Course;
 use crate::check::{Draft, Evidence, Ruling};
-use crate::history::{DeliveryKind, KeyId, Revision, Symbol};
+use crate::history::{DeliveryKind, History, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The names under which events and lists show several objects.
+pub(super) fn reused_names(history: &History) -> FxHashSet<KeyId> {
+    let mut first = vec![Symbol::NONE; history.keys.len()];
+    let mut reused = FxHashSet::default();
+    let events = history.deliveries.iter().map(|d| (d.key, d.uid));
+    let items = history.items.iter().map(|item| (item.key, item.uid));
+    for (key, uid) in events.chain(items).filter(|(key, uid)| key.is_some() && uid.is_some()) {
+        match &mut first[key.index()] {
+            known if !known.is_some() => *known = uid,
+            known if *known != uid => drop(reused.insert(key)),
+            _ => {}
+        }
+    }
+    reused
+}
 
 /// Reports deletions of objects that a stream held, if only the stream's next event of the name shows that they ended.
 /// Deletions in the revision order are changes like others and belong to `watch-gap` itself.
@@ -14,9 +31,13 @@ pub(super) fn audit<'h>(
     evidence: &Evidence<'h>,
     course: &Course<'h>,
     end: usize,
-    membership: &mut Membership<'h>,
+    reused: &FxHashSet<KeyId>,
+    membership: &mut LazyMembership<'_, 'h>,
     ruling: &mut Ruling<'_>,
 ) {
+    if reused.is_empty() {
+        return;
+    }
     // Per name, what the stream holds: evidence, uid and revision. `None` means that this is open.
     let mut held: FxHashMap<KeyId, Option<Held>> = FxHashMap::default();
     let mut reached = Revision::NONE;
@@ -28,6 +49,12 @@ pub(super) fn audit<'h>(
         let live = index >= course.live.start;
         // An event that is out of order, or without a date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
+        if live && d.revision.is_some() {
+            reached = reached.max(d.revision);
+        }
+        if !reused.contains(&d.key) {
+            continue;
+        }
         let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
         let placed = ordered && shows && d.uid.is_some() && d.revision.is_some();
         let holds = placed && d.kind != DeliveryKind::Deleted;
@@ -40,16 +67,13 @@ pub(super) fn audit<'h>(
                 deletion(evidence, course, before, index, ruling);
             }
         }
-        if live && d.revision.is_some() {
-            reached = reached.max(d.revision);
-        }
     }
 }
 
 type Held = (By, Symbol, Revision);
 
 /// The object that the scope held under a name when the stream began.
-fn at_start<'h>(membership: &mut Membership<'h>, course: &Course<'h>, key: KeyId) -> Option<Held> {
+fn at_start<'h>(membership: &mut LazyMembership<'_, 'h>, course: &Course<'h>, key: KeyId) -> Option<Held> {
     let start = course.start?;
     let said = membership.at_start(course, key).filter(|said| said.member && said.uid.is_some())?;
     Some((said.by, said.uid, start))

@@ -7,7 +7,7 @@ mod removals;
 use self::changes::Changes;
 use crate::check::etcd;
 use crate::check::facts::state_check::{BEYOND, unless_open};
-use crate::check::watches::scope_membership::{By, Membership};
+use crate::check::watches::scope_membership::{By, Membership, Said as InScope};
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision, Symbol};
@@ -28,8 +28,8 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut changes = Changes::new(evidence);
-    let mut membership = Membership::of(evidence);
-    let mut removals = None;
+    let mut membership = LazyMembership { evidence, built: None };
+    let (mut removals, mut reused) = (None, None);
     for course in Course::all(evidence) {
         let Some(end) = identified(evidence, &course) else { continue };
         if ruling.is_full() {
@@ -40,10 +40,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             account.audit(&mut changes, &mut membership, ruling);
             removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&account, ruling);
         }
-        lives::audit(evidence, &course, end, &mut membership, ruling);
+        let reused = reused.get_or_insert_with(|| lives::reused_names(evidence.history));
+        lives::audit(evidence, &course, end, reused, &mut membership, ruling);
     }
     if removals.is_some_and(|removals| removals.skipped) {
         ruling.undecided("removals of unknown revision that were not compared with every stream");
+    }
+}
+
+/// The known past of all streams, built for the first question. Complete streams of distinct objects ask none.
+struct LazyMembership<'e, 'h> {
+    evidence: &'e Evidence<'h>,
+    built: Option<Membership<'h>>,
+}
+
+impl<'h> LazyMembership<'_, 'h> {
+    fn at_start(&mut self, course: &Course<'h>, key: KeyId) -> Option<InScope> {
+        self.built.get_or_insert_with(|| Membership::of(self.evidence)).at_start(course, key)
     }
 }
 
@@ -102,7 +115,7 @@ impl<'c, 'h> Account<'c, 'h> {
         (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
     }
 
-    fn audit(&self, changes: &mut Changes<'h>, membership: &mut Membership<'h>, ruling: &mut Ruling<'_>) {
+    fn audit(&self, changes: &mut Changes<'h>, membership: &mut LazyMembership<'_, 'h>, ruling: &mut Ruling<'_>) {
         let (course, history) = (self.course, self.evidence.history);
         let scope = course.operation.scope;
         let selective = history.is_selective(scope);
@@ -174,7 +187,7 @@ impl<'c, 'h> Account<'c, 'h> {
     }
 
     /// Evidence that an object was in the selection when the stream began.
-    fn held(&self, membership: &mut Membership<'h>, key: KeyId) -> Option<Owed> {
+    fn held(&self, membership: &mut LazyMembership<'_, 'h>, key: KeyId) -> Option<Owed> {
         let held = membership.at_start(self.course, key).filter(|said| said.member)?;
         Some(Owed::Held(held.by, held.uid))
     }
