@@ -13,6 +13,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
+/// Up to this many reads of a name by a process are looked at one by one. More are indexed by life.
+const FEW_READS: usize = 16;
+
 /// The state of a name as a process knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -272,6 +275,15 @@ impl ClientKnowledge {
         moment: (Time, ClockId),
         through: Revision,
     ) -> bool {
+        let reads = self.of(of.0, of.1);
+        if reads.len() <= FEW_READS {
+            let is_wanted = |g: &LastRead| {
+                matches!(g.known, Known::Life(read) if !uid.is_some() || read == uid)
+                    && g.revision.is_some()
+                    && g.revision <= through
+            };
+            return open(evidence, reads, moment).any(|open| reads[open].iter().any(is_wanted));
+        }
         let Some(lives) = self.lives().get(&of) else { return false };
         let is_open = |reads: &ReadsOfLife| reads.may_precede(evidence, moment, through);
         if uid.is_some() { lives.get(&uid).is_some_and(is_open) } else { lives.values().any(is_open) }
@@ -287,7 +299,7 @@ impl ClientKnowledge {
         is_other: impl Fn(&LastRead) -> bool,
     ) -> bool {
         let lives = self.lives().get(&of).into_iter().flat_map(FxHashMap::values);
-        lives.filter(|life| is_other(&life.reads[0])).any(|life| life.open(evidence, moment).next().is_some())
+        lives.filter(|life| is_other(&life.reads[0])).any(|life| open(evidence, &life.reads, moment).next().is_some())
     }
 
     /// The reads that show an object, by process, name and uid. Each question about one life then looks at its reads alone.
@@ -346,29 +358,29 @@ impl ReadsOfLife {
         self.reads.push(read);
     }
 
-    /// On each clock, the indices of the reads before a moment by unrelated clocks.
-    fn open(&self, evidence: &Evidence<'_>, moment: (Time, ClockId)) -> impl Iterator<Item = Range<usize>> {
-        let clocks = &evidence.order.clocks;
-        let mut start = 0;
-        of_each_clock(&self.reads).filter_map(move |reads| {
-            let first = start;
-            start += reads.len();
-            // A later time of one clock is never before a moment that an earlier time of it is not before.
-            let from = reads.partition_point(|g| clocks.relation(g.moment, moment) == Relation::Before);
-            let is_open = |g: &LastRead| matches!(clocks.relation(g.moment, moment), Relation::BeforeUnless(_));
-            let to = from + reads[from..].partition_point(is_open);
-            (from < to).then_some(first + from..first + to)
-        })
-    }
-
     /// Whether a read of a version up to a revision is before a moment by unrelated clocks.
     fn may_precede(&self, evidence: &Evidence<'_>, moment: (Time, ClockId), through: Revision) -> bool {
         let is_wanted = |revision: Revision| revision.is_some() && revision <= through;
-        self.open(evidence, moment).any(|open| {
+        open(evidence, &self.reads, moment).any(|open| {
             // The latest read is the likely one. No read is looked at if all versions are above the revision.
             is_wanted(self.lowest[open.end - 1]) && self.reads[open].iter().rev().any(|g| is_wanted(g.revision))
         })
     }
+}
+
+/// On each clock, the indices of the reads before a moment by unrelated clocks. Input: reads by clock, then by time.
+fn open(evidence: &Evidence<'_>, reads: &[LastRead], moment: (Time, ClockId)) -> impl Iterator<Item = Range<usize>> {
+    let clocks = &evidence.order.clocks;
+    let mut start = 0;
+    of_each_clock(reads).filter_map(move |reads| {
+        let first = start;
+        start += reads.len();
+        // A later time of one clock is never before a moment that an earlier time of it is not before.
+        let from = reads.partition_point(|g| clocks.relation(g.moment, moment) == Relation::Before);
+        let is_open = |g: &LastRead| matches!(clocks.relation(g.moment, moment), Relation::BeforeUnless(_));
+        let to = from + reads[from..].partition_point(is_open);
+        (from < to).then_some(first + from..first + to)
+    })
 }
 
 /// Splits a list that is sorted by clock into the runs of each clock.
