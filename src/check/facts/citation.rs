@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use crate::check::finding::{Draft, Fact, Kind};
-use crate::history::{DeliveryKind, IncarnationId, KeyId, Operation, OperationId, Revision, Symbol, Verb};
+use crate::history::{DeliveryKind, KeyId, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::{FileId, Position};
 use crate::order::graph::{HappensBefore, Reason, Record};
 use crate::order::{EvidenceRef, Origin, Version};
@@ -141,12 +141,6 @@ impl<'h> Evidence<'h> {
     /// The operations of [`Evidence::operations`] with one of some verbs.
     pub fn of_verbs(&self, verbs: &[Verb]) -> impl Iterator<Item = (OperationId, Operation)> + use<'h> {
         self.history.operations.of_verbs(verbs)
-    }
-
-    /// The process that wrote a version, or else that first showed it.
-    pub fn shower(&self, version: &Version) -> IncarnationId {
-        let id = if version.writer.is_some() { version.writer } else { version.shown_by(self.history) };
-        if id.is_some() { self.history.operations.incarnation(id.index()) } else { IncarnationId::NONE }
     }
 
     /// A version in words: "pods default/web-0@37 (uid 3ce7…)".

@@ -18,10 +18,13 @@ const ROOM: u128 = 32;
 
 pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut Ruling<'_>) {
     let timeline = &evidence.order.timeline;
+    let mut processes = timeline.processes(evidence.history);
     for key in (0..evidence.history.keys.len() as u32).map(KeyId) {
         let versions = timeline.versions(key);
+        let of_key;
+        (of_key, processes) = processes.split_at(versions.len());
         if versions.len() > 1 {
-            Name { evidence, open, past: FxHashMap::default(), current: None }.judge(versions, ruling);
+            Name { evidence, open, past: FxHashMap::default(), current: None }.judge(versions, of_key, ruling);
         }
     }
     of_two_names(evidence, ruling);
@@ -51,8 +54,8 @@ struct Name<'e> {
 }
 
 impl Name<'_> {
-    fn judge(&mut self, versions: Versions<'_>, ruling: &mut Ruling<'_>) {
-        for version in versions.iter() {
+    fn judge(&mut self, versions: Versions<'_>, processes: &[IncarnationId], ruling: &mut Ruling<'_>) {
+        for (version, process) in versions.iter().zip(processes) {
             let uid = self.uid(&version);
             // A uid that only the body of an update names is a claim of its client.
             if !uid.is_some()
@@ -74,8 +77,8 @@ impl Name<'_> {
             match version.change.lives() {
                 Some(true) => {
                     if !life.told {
-                        life.told =
-                            self.continues(&life, before, &version, ruling) || self.keeps(&mut life, &version, ruling);
+                        let by = (&version, *process);
+                        life.told = self.continues(&life, before, by, ruling) || self.keeps(&mut life, by, ruling);
                     }
                     life.last = Some(version);
                 }
@@ -92,15 +95,21 @@ impl Name<'_> {
         if unnamed { self.evidence.history.operation(version.writer).answer_uid } else { version.uid }
     }
 
-    /// Compares one version of a life with the versions before it. Returns whether it stated a finding.
-    fn continues(&self, life: &Life, before: Option<Life>, version: &Version, ruling: &mut Ruling<'_>) -> bool {
+    /// Compares one version of a life, with its process, with the versions before it. Returns whether it stated a finding.
+    fn continues(
+        &self,
+        life: &Life,
+        before: Option<Life>,
+        (version, process): (&Version, IncarnationId),
+        ruling: &mut Ruling<'_>,
+    ) -> bool {
         if let Some(end) = &life.end {
-            ruling.checked(self.evidence.shower(version));
+            ruling.checked(process);
             self.after_its_end(end, version, ruling);
             return true;
         }
         if let Some(earlier) = life.last.filter(|_| is_made_by(self.evidence, version)) {
-            ruling.checked(self.evidence.shower(version));
+            ruling.checked(process);
             second_birth(self.evidence, &earlier, version, ruling);
             return true;
         }
@@ -108,7 +117,7 @@ impl Name<'_> {
         if life.last.is_some() {
             return false;
         }
-        ruling.checked(self.evidence.shower(version));
+        ruling.checked(process);
         let full = self.taken_between(&before, &last, version);
         // A change on the base of a version with another uid is reported as that.
         let stands = version.change == Change::Updated && adjacent(self.evidence, &last, version);
@@ -119,7 +128,7 @@ impl Name<'_> {
     }
 
     /// Compares what an object keeps for life. Returns whether it stated a finding.
-    fn keeps(&self, life: &mut Life, version: &Version, ruling: &mut Ruling<'_>) -> bool {
+    fn keeps(&self, life: &mut Life, (version, process): (&Version, IncarnationId), ruling: &mut Ruling<'_>) -> bool {
         let evidence = self.evidence;
         if !version.attributes.is_some() {
             return false;
@@ -128,7 +137,7 @@ impl Name<'_> {
         match life.created {
             None if shown.created != 0 => life.created = Some((*version, shown.created)),
             Some((first, created)) if shown.created != 0 => {
-                ruling.checked(evidence.shower(version));
+                ruling.checked(process);
                 if created != shown.created {
                     changed(evidence, [&first, version], "its creationTimestamp differs", ruling);
                     return true;
