@@ -45,6 +45,13 @@ impl History {
     }
 }
 
+impl History {
+    /// Whether any object may have a value at a path: the evidence has each of its leading names.
+    pub fn has_names_of(&self, path: &Path) -> bool {
+        is_identity(&path.steps) || path.leading_names().all(|name| self.names.find(name).is_some())
+    }
+}
+
 impl<'h> Declared<'h> {
     /// The id of all declared fields together: equal for two versions with equal fields.
     pub fn root(&self) -> PartId {
@@ -54,6 +61,11 @@ impl<'h> Declared<'h> {
     /// Whether the evidence would include this field if the object had it.
     pub fn shows(&self, path: &Path) -> bool {
         self.whole || path.steps.first() == Some(&Step::Member("metadata".to_owned()))
+    }
+
+    /// Whether the object has no value at a path, since it lacks one of the leading names.
+    pub fn lacks(&self, path: &Path) -> bool {
+        !is_identity(&path.steps) && self.literal(path).is_none()
     }
 
     /// The first text, number or truth value that a path leads to.
@@ -95,15 +107,17 @@ impl<'h> Declared<'h> {
         if let Some(text) = self.identity(&path.steps) {
             return Some(Cow::Owned(text));
         }
-        let (parts, names) = (&self.history.parts, &self.history.names);
-        let mut at = self.root;
-        for name in path.literal() {
-            at = parts.member(at, names.find(name)?)?;
-        }
-        match parts.get(at) {
+        let at = self.literal(path)?;
+        match self.history.parts.get(at) {
             Part::Number(symbol) | Part::Text(symbol) => Some(Cow::Borrowed(self.history.name(symbol))),
             _ => self.leaf(&Spot::Kept(at)).map(Cow::Owned),
         }
+    }
+
+    /// The value that the leading names of a path lead to.
+    fn literal(&self, path: &Path) -> Option<PartId> {
+        let (parts, names) = (&self.history.parts, &self.history.names);
+        path.leading_names().try_fold(self.root, |at, name| parts.member(at, names.find(name)?))
     }
 
     fn follow<'p>(&self, path: &'p Path, row: Row<'p>, next: &mut Vec<Row<'p>>) {
@@ -160,13 +174,11 @@ impl<'h> Declared<'h> {
 
     /// Name, namespace and uid are known for every version.
     fn identity(&self, steps: &[Step]) -> Option<String> {
-        let [Step::Member(metadata), Step::Member(name)] = steps else { return None };
         let key = self.history.keys[self.key.index()];
-        let symbol = match (metadata.as_str(), name.as_str()) {
-            ("metadata", "name") => key.name,
-            ("metadata", "namespace") => key.namespace,
-            ("metadata", "uid") => self.uid,
-            _ => return None,
+        let symbol = match identity_field(steps)? {
+            "name" => key.name,
+            "namespace" => key.namespace,
+            _ => self.uid,
         };
         Some(self.history.name(symbol).to_owned()).filter(|text| !text.is_empty())
     }
@@ -209,6 +221,16 @@ impl<'h> Declared<'h> {
             Spot::Json(_) => None,
         }
     }
+}
+
+/// The field of the identity that steps lead to: "name", "namespace" or "uid".
+fn identity_field(steps: &[Step]) -> Option<&str> {
+    let [Step::Member(metadata), Step::Member(name)] = steps else { return None };
+    (metadata == "metadata" && matches!(name.as_str(), "name" | "namespace" | "uid")).then_some(name)
+}
+
+fn is_identity(steps: &[Step]) -> bool {
+    identity_field(steps).is_some()
 }
 
 fn is_plain(path: &Path) -> bool {

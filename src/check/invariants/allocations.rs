@@ -151,6 +151,10 @@ pub fn holdings(
     resource: ResourceId,
 ) -> Holdings {
     let mut all = Holdings::default();
+    // No object has a value at a path with a name that is nowhere in the evidence.
+    if !allocation.value.iter().chain(&allocation.holder).all(|path| evidence.history.has_names_of(path)) {
+        return all;
+    }
     for &key in evidence.keys_of(resource) {
         all.collect(evidence, standing, allocation, key);
     }
@@ -259,6 +263,9 @@ fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Optio
     let paths: Vec<_> = allocation.value.iter().chain(&allocation.holder).collect();
     if !known || !paths.iter().all(|path| declared.shows(path)) {
         return None;
+    }
+    if paths.iter().any(|path| declared.lacks(path)) {
+        return Some(Vec::new());
     }
     let mut held: Said = declared
         .rows(&paths)?

@@ -114,10 +114,12 @@ impl Path {
     /// The leading members up to the first other step: what the parser must keep of an object so that the path can be
     /// followed.
     pub fn literal(&self) -> Vec<&str> {
-        self.steps
-            .iter()
-            .map_while(|step| if let Step::Member(name) = step { Some(name.as_str()) } else { None })
-            .collect()
+        self.leading_names().collect()
+    }
+
+    /// As [`Path::literal`], one by one.
+    pub fn leading_names(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map_while(|step| if let Step::Member(name) = step { Some(name.as_str()) } else { None })
     }
 }
 
