@@ -1,5 +1,5 @@
 //! An audit log: 30 % lease updates, 28 % pod writes, 10 % configmap updates, 14 % gets, 1 % lists of 20 to 60 pods, 17 %
-//! watches at level Metadata.
+//! watches at level Metadata. Every ten seconds the API server renews its identity lease, as real ones do.
 
 use super::fields::{Bodies, Fields};
 use super::{Dice, fresh_uuid, stamp, uuid};
@@ -10,6 +10,8 @@ const DEPLOYERS: usize = 20;
 const CONFIGMAPS: usize = 300;
 /// Pods of a namespace.
 const NAMESPACE: usize = 60;
+/// Microseconds between two renewals of the identity lease (`--identity-lease-renew-interval-seconds` is 10).
+const RENEWAL: u64 = 10_000_000;
 
 struct Object {
     namespace: usize,
@@ -27,6 +29,9 @@ pub struct AuditLog {
     dice: Dice,
     now: u64,
     revision: u64,
+    /// The identity lease of the API server, and the time of its next renewal.
+    identity: Object,
+    renewal: u64,
     leases: Vec<Object>,
     pods: Vec<Object>,
     configmaps: Vec<Object>,
@@ -40,6 +45,7 @@ pub struct AuditLog {
 
 /// The client of a request.
 enum Sender {
+    ApiServer,
     Kubelet(usize),
     Deployer(usize),
 }
@@ -66,12 +72,27 @@ impl AuditLog {
             };
             (0..count).map(object).collect()
         };
-        let leases = objects(NODES, usize::MAX);
+        let mut leases = objects(NODES + 1, usize::MAX);
+        let identity = leases.pop().expect("it was made");
         let pods = objects(50 * NAMESPACE, NAMESPACE);
         let configmaps = objects(CONFIGMAPS, 10);
         let watches = (0..NODES).map(|_| Watch { since: 0, revision }).collect();
         let fields = Fields::new(bodies);
-        AuditLog { dice, now: 1_000_000, revision, leases, pods, configmaps, watches, fields, events: 0, items: 0 }
+        let now = 1_000_000;
+        AuditLog {
+            dice,
+            now,
+            revision,
+            identity,
+            renewal: now,
+            leases,
+            pods,
+            configmaps,
+            watches,
+            fields,
+            events: 0,
+            items: 0,
+        }
     }
 
     /// A log of at least `bytes` bytes, with the cluster at its end.
@@ -88,6 +109,14 @@ impl AuditLog {
     pub fn event(&mut self, out: &mut String) {
         self.now += 200 + self.dice.roll(1_500);
         self.events += 1;
+        if self.now >= self.renewal {
+            self.renewal += RENEWAL;
+            let revision = self.commit();
+            let before = std::mem::replace(&mut self.identity.revision, revision);
+            let uid = self.identity.uid.clone();
+            let name = "apiserver-kx6vxdmtfd54eztzgjyqy2m2ge";
+            return self.renew(out, Sender::ApiServer, ("kube-system", name), &uid, (before, revision));
+        }
         match self.dice.roll(100) {
             0..30 => self.lease(out),
             30..58 => self.pod(out),
@@ -107,19 +136,30 @@ impl AuditLog {
         let node = self.dice.index(NODES);
         let revision = self.commit();
         let before = std::mem::replace(&mut self.leases[node].revision, revision);
-        let uid = &self.leases[node].uid;
+        let (name, uid) = (format!("node-{node}"), self.leases[node].uid.clone());
+        self.renew(out, Sender::Kubelet(node), ("kube-node-lease", &name), &uid, (before, revision));
+    }
+
+    fn renew(
+        &mut self,
+        out: &mut String,
+        sender: Sender,
+        (namespace, name): (&str, &str),
+        uid: &str,
+        (before, revision): (u64, u64),
+    ) {
         let body = |revision: u64| {
             format!(
-                r#"{{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"node-{node}","namespace":"kube-node-lease","uid":"{uid}","resourceVersion":"{revision}","creationTimestamp":"2026-01-09T08:00:00Z"{}}},"spec":{{"holderIdentity":"node-{node}","leaseDurationSeconds":40,"renewTime":"2026-02-04T10:00:00.000000Z"}}}}"#,
+                r#"{{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{revision}","creationTimestamp":"2026-01-09T08:00:00Z"{}}},"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":40,"renewTime":"2026-02-04T10:00:00.000000Z"}}}}"#,
                 self.fields.managed
             )
         };
         let request = Request {
             verb: "update",
-            sender: Sender::Kubelet(node),
-            uri: format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-{node}?timeout=10s"),
+            sender,
+            uri: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}?timeout=10s"),
             reference: format!(
-                r#""resource":"leases","namespace":"kube-node-lease","name":"node-{node}","uid":"{uid}","apiGroup":"coordination.k8s.io","apiVersion":"v1","resourceVersion":"{before}""#
+                r#""resource":"leases","namespace":"{namespace}","name":"{name}","uid":"{uid}","apiGroup":"coordination.k8s.io","apiVersion":"v1","resourceVersion":"{before}""#
             ),
             code: 200,
             request: Some(body(before)),
@@ -288,6 +328,10 @@ impl AuditLog {
         let _ =
             write!(out, r#"","stage":"ResponseComplete","requestURI":"{uri}","verb":"{verb}","user":{{"username":""#);
         let _ = match request.sender {
+            Sender::ApiServer => write!(
+                out,
+                r#"system:apiserver","uid":"5d0e9f0c-7d14-410a-997b-000000000001","groups":["system:masters"]}},"sourceIPs":["::1"],"userAgent":"kube-apiserver/v1.34.1 (linux/amd64) kubernetes/93248f9""#
+            ),
             Sender::Kubelet(node) => write!(
                 out,
                 r#"system:node:node-{node}","groups":["system:nodes","system:authenticated"]}},"sourceIPs":["10.0.{}.{}"],"userAgent":"kubelet/v1.34.1 (linux/amd64) kubernetes/93248f9""#,
