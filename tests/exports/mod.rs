@@ -5,8 +5,10 @@
 #![cfg(feature = "cli")]
 
 mod agents;
+mod samples;
 mod wrapping;
 
+use crate::support::folder::Folder;
 use crate::support::reported::json_with_proofs;
 use retrograde::history::snapshot::{self, Packing};
 use retrograde::history::{Domains, History, Marks, load_each};
@@ -16,6 +18,7 @@ use retrograde::report::Part;
 use retrograde::verify::{self, Standing};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use wrapping::{ALL, Wrapping};
 
 /// Audit logs and other files of a recorded incident, by name.
@@ -138,6 +141,31 @@ fn a_report_of_an_export_verifies_and_its_container_is_judged_alike() {
         let unpacked = snapshot::read(&mut &packed[..], &Fields::default(), None).unwrap().histories;
         assert_eq!(judged(&unpacked), judged(&histories), "{}", wrapping.name);
     }
+}
+
+#[test]
+fn a_cached_check_of_an_export_says_what_the_check_says() {
+    let path = Path::new("histories/incidents/kubelet-restart/buggy");
+    let incident = incidents().into_iter().find(|incident| incident.path == path).unwrap();
+    let cache = Folder::new();
+    for wrapping in ALL {
+        let folder = Folder::new();
+        for file in wrapped(wrapping, &incident) {
+            fs::write(folder.path(&file.shown), file.bytes.as_deref().unwrap()).unwrap();
+        }
+        let checked = |flag: Option<&str>| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_retrograde"));
+            command.args(["check", "--json"]).arg(folder.root()).args(flag);
+            let output = command.env("RETROGRADE_CACHE_DIR", cache.root()).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", wrapping.name);
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let direct = checked(None);
+        assert!(direct.contains("\"violated\""), "{}: {direct}", wrapping.name);
+        // The first run writes the container, and the second reads it.
+        assert_eq!([checked(Some("--cache")), checked(Some("--cache"))], [direct.clone(), direct], "{}", wrapping.name);
+    }
+    assert_eq!(fs::read_dir(cache.root()).unwrap().count(), ALL.len());
 }
 
 #[test]

@@ -14,6 +14,7 @@ seed() { # TARGET FILE
 target() {
     case "$1" in
     *.sketch | *expected.json | *.md) ;;
+    */samples/exports/*) echo audit ;;
     *.rgh) echo container ;;
     *.toml) echo rules_file ;;
     *.edn) echo edn ;;

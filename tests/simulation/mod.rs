@@ -7,6 +7,7 @@ mod cluster;
 mod controllers;
 mod evidence;
 mod fault;
+mod partial_exports;
 mod reads;
 mod recorder;
 mod streams;
