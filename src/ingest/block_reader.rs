@@ -16,7 +16,7 @@ use super::input::InputFile;
 use super::problem::{Fault, Found, size};
 use super::sniff::{Detected, Framing, Unread};
 use super::stream::{self, Opener, Stream};
-use super::{Progress, ReadOptions};
+use super::{Progress, ReadOptions, runtime_line};
 use memchr::memmem;
 use std::io;
 use std::sync::Arc;
@@ -368,7 +368,12 @@ impl<'a> OpenFile<'a> {
                 return self.rest(format, Layout::Lines);
             }
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[searched..self.filled]) {
-                return Some(self.cut(format, searched + at + 1, Layout::Lines));
+                let length = searched + at + 1;
+                let whole = whole_lines(format, &self.buffer[..length]);
+                // The rest of a line that a container runtime cut into parts may follow.
+                if whole > 0 || self.filled > self.options.max_line_bytes {
+                    return Some(self.cut(format, if whole > 0 { whole } else { length }, Layout::Lines));
+                }
             }
             if self.drop_nuls() {
                 (searched, target) = (0, self.options.block(format));
@@ -387,10 +392,18 @@ impl<'a> OpenFile<'a> {
     fn lines_in_memory(&mut self, format: Format, bytes: &Arc<[u8]>) -> Option<Block> {
         let start = self.offset as usize;
         let left = &bytes[start..];
-        let least = left.len().min(self.options.block(format));
-        let length = match memchr::memrchr(b'\n', &left[..least]) {
-            Some(at) => at + 1,
-            None => memchr::memchr(b'\n', &left[least..]).map_or(left.len(), |at| least + at + 1),
+        let mut least = left.len().min(self.options.block(format));
+        let length = loop {
+            let lines = match memchr::memrchr(b'\n', &left[..least]) {
+                Some(at) => at + 1,
+                None => memchr::memchr(b'\n', &left[least..]).map_or(left.len(), |at| least + at + 1),
+            };
+            match whole_lines(format, &left[..lines]) {
+                0 if least == left.len() => break left.len(),
+                // The rest of a line that a container runtime cut into parts may follow.
+                0 => least = left.len().min(2 * least.max(lines)),
+                whole => break whole,
+            }
         };
         self.progress.bytes(length.saturating_sub(self.filled) as u64);
         self.filled = self.filled.saturating_sub(length);
@@ -524,6 +537,12 @@ impl<'a> OpenFile<'a> {
 
 /// A line end and the bracket that may begin a document.
 const DOCUMENT: &[u8] = b"\n{";
+
+/// The length of the leading lines that lack no parts. Input: lines with their ends.
+fn whole_lines(format: Format, lines: &[u8]) -> usize {
+    let has_parts = format == Format::Audit && runtime_line::is_runtime(lines);
+    if has_parts { runtime_line::closed(lines) } else { lines.len() }
+}
 
 fn long_document(longest: usize) -> Fault {
     Fault::new(format!("a document of at most {} (split it)", size(longest as u64)), "a longer one")

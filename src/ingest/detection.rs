@@ -10,6 +10,7 @@ use super::envelope;
 use super::etcd::{is_store, wal};
 use super::format::Format;
 use super::json_outline::{Evidence, Outline};
+use super::runtime_line;
 use super::sniff::{Detected, Framing, Seen};
 use super::stream::{self, Stream};
 use memchr::memmem;
@@ -139,7 +140,8 @@ fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(For
         if outline.end != Some(line.len()) {
             return None;
         }
-        let format = forced.or_else(|| format_of(&outline, line, versioned))?;
+        let of_parts = || is_part_of_event(line).then_some(Format::Audit);
+        let format = forced.or_else(|| format_of(&outline, line, versioned)).or_else(of_parts)?;
         Some((format, Framing::Lines))
     })
 }
@@ -160,12 +162,18 @@ fn is_stamped_event(line: &[u8]) -> bool {
         return format_of(&Outline::of(row.event.as_bytes()), row.event.as_bytes(), false) == Some(Format::Audit);
     }
     match envelope::event_in(line) {
+        envelope::Found::Part => envelope::is_audit_text(line),
         envelope::Found::Event(at) if at > 0 => {
             let value = &line.as_bytes()[at..];
             format_of(&Outline::of(value), value, false) == Some(Format::Audit)
         }
         _ => false,
     }
+}
+
+/// Whether a line of a container runtime is the first part of an audit event.
+fn is_part_of_event(line: &[u8]) -> bool {
+    runtime_line::is_runtime(line) && envelope::is_audit_text(text_of(line))
 }
 
 /// Whether a list, which begins in a line, has an audit event or an envelope among its first elements.

@@ -43,6 +43,7 @@ pub(crate) mod problem;
 mod read_totals;
 pub(crate) mod reports;
 mod reread;
+mod runtime_line;
 mod sniff;
 pub(crate) mod source;
 mod source_rule;

@@ -18,7 +18,7 @@ use super::json_outline::{Evidence, Outline};
 use super::limits::KEPT_PROBLEMS_PER_FILE;
 use super::problem::{Fault, Found, size};
 use super::text::Loose;
-use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body};
+use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body, runtime_line};
 use memchr::memmem;
 use serde::Deserialize;
 
@@ -89,12 +89,30 @@ pub(super) fn parse<B: Batch>(block: &Block, max_line_bytes: usize, batch: &mut 
         }
         Layout::Skipped(line_ends) => parser.tally.line_ends = line_ends + count_line_ends(bytes),
         Layout::Lines => {
-            let mut start = 0;
-            let mut line = 0;
-            for end in memchr::memchr_iter(b'\n', bytes).chain((bytes.last() != Some(&b'\n')).then_some(bytes.len())) {
-                parser.value(line, block.offset + start as u64, &bytes[start..end]);
-                start = end + 1;
+            let (mut start, mut line) = (0, 0);
+            // No part in front of this offset has its last part.
+            let mut searched = if block.format == Format::Audit { 0 } else { bytes.len() };
+            loop {
+                let (rest, offset) = (&bytes[start..], block.offset + start as u64);
+                let parts = if start < searched { Err(0) } else { runtime_line::joined(rest, max_line_bytes) };
+                start += match parts {
+                    Ok(joined) => {
+                        let length = joined.length;
+                        parser.joined(line, offset, &rest[..length], joined);
+                        line += count_line_ends(&rest[..length]);
+                        length
+                    }
+                    Err(length) => {
+                        searched = searched.max(start + length);
+                        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+                        parser.value(line, offset, &rest[..end]);
+                        end
+                    }
+                } + 1;
                 line += 1;
+                if start >= bytes.len() {
+                    break;
+                }
             }
             parser.tally.line_ends = line;
         }

@@ -5,6 +5,7 @@ use super::framing::Framer;
 use super::input::InputFile;
 use super::limits::LONGEST_LINE;
 use super::position::Position;
+use super::runtime_line;
 use super::stream::Opener;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -75,12 +76,26 @@ impl<'a> Source<'a> {
         let mut spans = Vec::new();
         let mut quoted = Quoted::default();
         let mut bytes = Vec::new();
+        // Joining parts again at each step would take quadratic time.
+        let mut joined_at = 0;
         self.go_to(offset).ok()?;
         loop {
             let before = bytes.len();
             // Damage further on does not affect the text in front of it.
             self.more(offset, &mut bytes).ok();
             let at_end = bytes.len() == before;
+            let may_have_parts = bytes.first().is_some_and(u8::is_ascii_digit) || bytes.starts_with(b"{\"log\":");
+            if may_have_parts && !at_end && bytes.len() < 2 * joined_at {
+                continue;
+            }
+            if may_have_parts {
+                joined_at = bytes.len();
+                match runtime_line::joined(&bytes, LONGEST_LINE) {
+                    Ok(joined) => return Some(joined.text.trim_end().to_owned()),
+                    Err(_) if at_end || bytes.len() > 4 * LONGEST_LINE || !runtime_line::may_go_on(&bytes) => {}
+                    Err(_) => continue,
+                }
+            }
             if bytes.first() == Some(&b'"') {
                 if let Some(end) = quoted.end(&bytes).or(at_end.then_some(bytes.len())) {
                     bytes.truncate(end);

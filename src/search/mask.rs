@@ -88,7 +88,8 @@ pub(super) struct SharedBlocks {
 
 impl Mask for SharedBlocks {
     fn none(slots: usize) -> Self {
-        let empty: Arc<[_]> = vec![Arc::new([0; BLOCK]); slots.div_ceil(64 * BLOCK)].into();
+        let block = Arc::new([0; BLOCK]);
+        let empty: Arc<[_]> = (0..slots.div_ceil(64 * BLOCK)).map(|_| block.clone()).collect();
         SharedBlocks { blocks: empty.clone(), empty }
     }
 

@@ -5,6 +5,7 @@
 #![cfg(feature = "cli")]
 
 mod agents;
+mod parts;
 mod samples;
 mod wrapping;
 

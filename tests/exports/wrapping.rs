@@ -167,7 +167,7 @@ const fn wrapping(
     Wrapping { name, names_server, cluster, wrap }
 }
 
-fn lines(lines: impl Iterator<Item = String>) -> Vec<u8> {
+pub fn lines(lines: impl Iterator<Item = String>) -> Vec<u8> {
     lines.map(|line| line + "\n").collect::<String>().into()
 }
 

@@ -23,9 +23,10 @@ mod packed;
 mod quoted;
 mod records;
 
+pub(super) use container::DOCKER;
 pub(super) use csv::{ROW as CSV_ROW, is_header, row as csv_row};
 pub(super) use line::{Found, OTHER_TEXT, PARTS, STAMPED, event_in, is_stamped};
-pub(super) use quoted::Quoted;
+pub(super) use quoted::{Quoted, unescaped};
 
 use super::json_outline::{Evidence, Outline};
 use super::limits::{DEEPEST_ENVELOPE, LONGEST_NAME};
@@ -243,7 +244,7 @@ pub(super) fn is_envelope(text: &str) -> bool {
 }
 
 /// Whether text seems to be an audit event, by its beginning.
-fn is_audit_text(text: &str) -> bool {
+pub(super) fn is_audit_text(text: &str) -> bool {
     let mut end = text.len().min(64 << 10);
     while !text.is_char_boundary(end) {
         end -= 1;

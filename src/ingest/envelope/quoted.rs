@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// The text of a JSON string, given what is between its quotes. An escape that is none stays as it is written, since
 /// the string may be cut off.
-pub(super) fn unescaped(inner: &str) -> Cow<'_, str> {
+pub fn unescaped(inner: &str) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'\\', inner.as_bytes()) else { return Cow::Borrowed(inner) };
     if let Some(text) = json_string::without_escapes(inner) {
         return Cow::Owned(text);

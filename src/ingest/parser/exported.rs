@@ -5,6 +5,7 @@ use crate::ingest::Batch;
 use crate::ingest::envelope::{self, Envelope, Found as Held, Origin, Sink};
 use crate::ingest::json_outline::{Evidence, Outline};
 use crate::ingest::problem::{Fault, Found};
+use crate::ingest::runtime_line::Joined;
 
 impl<B: Batch> Parser<'_, B> {
     /// Parses one line or document that holds an audit event, a list of them, or an envelope. `None`: each event has an
@@ -58,6 +59,33 @@ impl<B: Batch> Parser<'_, B> {
         };
         self.tally.export.other(kind);
         Some(passed_over(kind))
+    }
+
+    /// Parses a line that was joined from the parts into which a container runtime cut it.
+    pub(super) fn joined(&mut self, line: u32, offset: u64, bytes: &[u8], joined: Joined) {
+        let text = joined.text.trim_end();
+        if text.starts_with('{') {
+            let envelope = if joined.by_docker { &envelope::DOCKER } else { &envelope::STAMPED };
+            self.written_by(envelope, &Origin::default());
+            match self.audit(line, offset, text) {
+                None => {}
+                Some(outcome) if is_of_another_kind(&outcome, text) => {
+                    let mut start = 0;
+                    for (nth, part) in (0..).zip(bytes.split(|byte| *byte == b'\n')) {
+                        self.value(line + nth, offset + start as u64, part);
+                        start += part.len() + 1;
+                    }
+                    return;
+                }
+                Some(outcome) => self.settle(line, outcome),
+            }
+        } else {
+            self.tally.export.other(envelope::OTHER_TEXT);
+            self.settle(line, Outcome::Unknown);
+        }
+        for (nth, place) in joined.others {
+            self.value(line + nth, offset + place.start as u64, &bytes[place]);
+        }
     }
 
     /// Opens an envelope; false if the text is none.
