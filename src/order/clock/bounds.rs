@@ -96,15 +96,18 @@ impl Clocks {
         }
         for group in 0..counter.groups() {
             // A write below a revision that its own clock had seen comes from a store that went back. It bounds no clock.
-            let went_back =
-                |revision, clock, sent| heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision);
+            // That is also true if only one list or watch showed the revision on this clock.
+            let went_back = |revision, clock, sent, id| {
+                heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision)
+                    || heads.against(history, id).is_some()
+            };
             // For each clock, the last sent write at or below the answer's revision.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
             let (writes, answers) = counter.by_revision(history, group);
             let mut writes = writes.peekable();
             for Observation { time: returned, clock, revision, evidence: showing, .. } in answers {
                 while let Some((written, of, sent, id)) = writes.next_if(|write| write.0 <= revision) {
-                    let counts = falls[of.index()] > 0 || !went_back(written, of, sent);
+                    let counts = falls[of.index()] > 0 || !went_back(written, of, sent, id);
                     if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {
                         latest[of.index()] = Some((sent, id));
                     }
