@@ -87,8 +87,18 @@ pub fn read_options_for(declarations: &Declarations) -> ingest::ReadOptions {
 
 /// A rules file that cannot be read, or all mistakes in it with their places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RulesFileError(String);
+#[error("{text}")]
+pub struct RulesFileError {
+    text: String,
+    is_unreadable: bool,
+}
+
+impl RulesFileError {
+    /// Whether the file could not be read. Otherwise its declarations have mistakes.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable
+    }
+}
 
 /// The shipped packs with these rules files (`docs/rules-file.md`). A later file overrides an earlier one. Pass the result to
 /// [`check::Options`] and to [`read_options_for`].
@@ -99,15 +109,21 @@ pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, Rul
     let mut all = Declarations::shipped().clone();
     for path in paths {
         let name = path.as_ref().display().to_string();
-        let unread = |why: &dyn Display| RulesFileError(format!("cannot read the rules file {name}: {why}"));
+        let unread = |why: &dyn Display| RulesFileError {
+            text: format!("cannot read the rules file {name}: {why}"),
+            is_unreadable: true,
+        };
         let mut text = String::new();
         let file = File::open(path).map_err(|error| unread(&error))?;
         file.take(LONGEST_RULES_FILE + 1).read_to_string(&mut text).map_err(|error| unread(&error))?;
         if text.len() as u64 > LONGEST_RULES_FILE {
-            return Err(unread(&format!("it is longer than {LONGEST_RULES_FILE} bytes")));
+            return Err(unread(&format!("expected at most {LONGEST_RULES_FILE} bytes, found more")));
         }
-        let told = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n");
-        let own = Declarations::read_after(&name, &text, &all).map_err(|mistakes| RulesFileError(told(mistakes)))?;
+        let told = |mistakes: Vec<Mistake>| RulesFileError {
+            text: mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"),
+            is_unreadable: false,
+        };
+        let own = Declarations::read_after(&name, &text, &all).map_err(told)?;
         all.add(own);
     }
     Ok(Arc::new(all))
