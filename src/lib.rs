@@ -23,52 +23,47 @@
 // The command line uses all of the crate. A library build without it leaves some functions without a caller.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
-#[cfg(feature = "container")]
-pub mod container;
-
-pub mod ingest;
-
+pub mod assertion;
+pub mod check;
 pub mod history;
-
+pub mod ingest;
 pub mod model;
-
 pub mod order;
-
+pub mod record;
+pub mod report;
 pub mod search;
 
-pub mod check;
-
+// No user needs these stages. They are public for the program, and for the tests and benchmarks of this repository.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+#[cfg(feature = "container")]
+#[doc(hidden)]
+pub mod container;
+#[doc(hidden)]
 pub mod counterfactual;
-
+#[doc(hidden)]
 pub mod explain;
-
-pub mod report;
-
+#[doc(hidden)]
 pub mod verify;
-
-pub mod assertion;
-
-pub mod record;
 
 pub use assertion::Recorder;
 
 use ingest::limits::LONGEST_RULES_FILE;
-use model::declaration::{Declarations, Mistake};
+use model::Declarations;
+use model::declaration::Mistake;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "cli")]
-pub mod cli;
-
 /// The caller's declarations for all stages after reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Clocks and processes.
+    /// Facts about clocks and processes that the evidence does not show.
     pub order: order::OrderOptions,
-    /// Rules.
+    /// The rules to check, and the limits of the run.
     pub check: check::Options,
 }
 
@@ -79,8 +74,8 @@ pub fn read_options() -> ingest::ReadOptions {
     SHIPPED.get_or_init(|| read_options_for(Declarations::shipped())).clone()
 }
 
-/// As [`read_options`], for the shipped packs and a user's own declarations ([`model::declaration::Declarations::add`]). Check
-/// with the same declarations in [`check::Options`].
+/// As [`read_options`], for the declarations of a user ([`rules_files`]). Check with the same declarations in
+/// [`check::Options`].
 pub fn read_options_for(declarations: &Declarations) -> ingest::ReadOptions {
     ingest::ReadOptions { fields: declarations.fields(), ..Default::default() }
 }
