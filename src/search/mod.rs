@@ -52,5 +52,5 @@ pub use self::{
     check::check_with,
     config::SearchConfig,
     core::{Alternative, Claim, Missing, Reason, reason},
-    register::{Reductions, Width},
+    register::{Reductions, Thresholds, Width},
 };
