@@ -44,3 +44,17 @@ fn the_public_interface_is_the_listed_one() {
     let (gone, new) = (of(&listed, &found, '-'), of(&found, &listed, '+'));
     assert!(listed == found, "expected docs/public-api.txt, found\n{gone}{new}`UPDATE=1` writes it anew");
 }
+
+#[test]
+fn every_public_module_has_an_example() {
+    let listed = std::fs::read_to_string(LISTING).expect("docs/public-api.txt");
+    let modules: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix("pub mod retrograde")).collect();
+    assert!(modules.len() > 20, "{modules:?}");
+    for module in modules {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(module.replace("::", "/").trim_matches('/'));
+        let files = [path.join("lib.rs"), path.with_extension("rs"), path.join("mod.rs")];
+        let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+        let mut documentation = text.lines().take_while(|line| line.starts_with("//!"));
+        assert!(documentation.any(|line| line.starts_with("//! ```")), "retrograde{module} has no example");
+    }
+}
