@@ -12,8 +12,7 @@ use measure::{figure, in_turn, least, median, ratio};
 use retrograde::history::snapshot::{self, Packing};
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{self, FileId, InputFile, ReadOptions};
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::report::{Format, Look, Part, Report};
 use std::hint::black_box;
 
 struct Log {
@@ -33,7 +32,7 @@ fn report(history: &History) -> Vec<u8> {
     let judgement = retrograde::judge(history, &retrograde::Options::default());
     let mut out = Vec::new();
     let report = Report { histories: vec![Part::of(history, &judgement)] };
-    Format::Json.sink(Look::default()).write(&report, &mut out).expect("memory can be written");
+    report.write(Format::Json, Look::default(), &mut out).expect("memory can be written");
     out
 }
 

@@ -14,7 +14,7 @@ use retrograde::check::invariants::declared::{Failure, Mode, Tally, evaluate};
 use retrograde::check::{Evidence, Facts, Limits, Options};
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{FileId, InputFile, ReadOptions};
-use retrograde::model::declaration::Declarations;
+use retrograde::model::Declarations;
 use retrograde::model::expression::deep;
 use retrograde::order::{Order, OrderOptions};
 use std::sync::Arc;

@@ -6,7 +6,6 @@
 //!
 //! Without PATH it checks an incident of this repository: a kubelet lists from a lagging API server after its restart.
 
-use retrograde::explain::facts::place;
 use retrograde::history::{self, Domains};
 use retrograde::report::Part;
 use retrograde::{Options, ingest};
@@ -37,7 +36,7 @@ pub fn checked(folder: &Path) -> Result<String, Box<dyn Error>> {
         for finding in &judgement.findings {
             writeln!(text, "\n{:?} of {}: {}", finding.kind, finding.rule, finding.summary)?;
             for fact in &finding.certificate.facts {
-                writeln!(text, "  {}\n    at {}", fact.says, place(&history, fact))?;
+                writeln!(text, "  {}\n    at {}", fact.says, fact.place(&history))?;
             }
             writeln!(text, "  because {}", finding.certificate.reason)?;
         }

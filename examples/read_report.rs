@@ -8,8 +8,7 @@
 //! Without a path it makes a report in memory. The format is docs/report.schema.json. Needs serde and serde_json.
 
 use retrograde::history::sketch::sketch;
-use retrograde::report::page::Look;
-use retrograde::report::{self, Format, Part};
+use retrograde::report::{self, Format, Look, Part};
 use retrograde::{Options, judge};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -70,7 +69,7 @@ ctrl@B                      |-LIST rv=0 => 12 {a:u1@12}-|
     let judgement = judge(&history, &Options::default());
     let report = report::Report { histories: vec![Part::of(&history, &judgement)] };
     let mut json = Vec::new();
-    Format::Json.sink(Look::default()).write(&report, &mut json)?;
+    report.write(Format::Json, Look::default(), &mut json)?;
     Ok(json)
 }
 

@@ -7,7 +7,6 @@
 //! The messages are the bytes of protocol buffers, as any client sends and reads them. With the crate etcd-client nothing
 //! is written by hand: `EtcdLayer::new(recorder.client(name), Body::new)` records its channel (docs/guide-ci.md).
 
-use retrograde::explain::facts::place;
 use retrograde::record::{EtcdClient, EtcdRecorder};
 use retrograde::{Options, judge};
 use std::error::Error;
@@ -68,7 +67,7 @@ pub fn recorded(answer: (u8, &[u8])) -> Result<Vec<String>, Box<dyn Error>> {
     for finding in &judgement.findings {
         lines.push(format!("{}: {}", finding.rule, finding.summary));
         let facts = finding.certificate.facts.iter();
-        lines.extend(facts.map(|fact| format!("  {} [{}]", fact.says, place(&history, fact))));
+        lines.extend(facts.map(|fact| format!("  {} [{}]", fact.says, fact.place(&history))));
     }
     Ok(lines)
 }

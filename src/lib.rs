@@ -23,52 +23,47 @@
 // The command line uses all of the crate. A library build without it leaves some functions without a caller.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
-#[cfg(feature = "container")]
-pub mod container;
-
-pub mod ingest;
-
+pub mod assertion;
+pub mod check;
 pub mod history;
-
+pub mod ingest;
 pub mod model;
-
 pub mod order;
-
+pub mod record;
+pub mod report;
 pub mod search;
 
-pub mod check;
-
+// No user needs these stages. They are public for the program, and for the tests and benchmarks of this repository.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+#[cfg(feature = "container")]
+#[doc(hidden)]
+pub mod container;
+#[doc(hidden)]
 pub mod counterfactual;
-
+#[doc(hidden)]
 pub mod explain;
-
-pub mod report;
-
+#[doc(hidden)]
 pub mod verify;
-
-pub mod assertion;
-
-pub mod record;
 
 pub use assertion::Recorder;
 
 use ingest::limits::LONGEST_RULES_FILE;
-use model::declaration::{Declarations, Mistake};
+use model::Declarations;
+use model::declaration::Mistake;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "cli")]
-pub mod cli;
-
 /// The caller's declarations for all stages after reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Clocks and processes.
+    /// Facts about clocks and processes that the evidence does not show.
     pub order: order::OrderOptions,
-    /// Rules.
+    /// The rules to check, and the limits of the run.
     pub check: check::Options,
 }
 
@@ -79,16 +74,26 @@ pub fn read_options() -> ingest::ReadOptions {
     SHIPPED.get_or_init(|| read_options_for(Declarations::shipped())).clone()
 }
 
-/// As [`read_options`], for the shipped packs and a user's own declarations ([`model::declaration::Declarations::add`]). Check
-/// with the same declarations in [`check::Options`].
+/// As [`read_options`], for the declarations of a user ([`rules_files`]). Check with the same declarations in
+/// [`check::Options`].
 pub fn read_options_for(declarations: &Declarations) -> ingest::ReadOptions {
     ingest::ReadOptions { fields: declarations.fields(), ..Default::default() }
 }
 
 /// A rules file that cannot be read, or all mistakes in it with their places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RulesFileError(String);
+#[error("{text}")]
+pub struct RulesFileError {
+    text: String,
+    is_unreadable: bool,
+}
+
+impl RulesFileError {
+    /// Whether the file could not be read. Otherwise its declarations have mistakes.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable
+    }
+}
 
 /// The shipped packs with these rules files (`docs/rules-file.md`). A later file overrides an earlier one. Pass the result to
 /// [`check::Options`] and to [`read_options_for`].
@@ -99,15 +104,21 @@ pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, Rul
     let mut all = Declarations::shipped().clone();
     for path in paths {
         let name = path.as_ref().display().to_string();
-        let unread = |why: &dyn Display| RulesFileError(format!("cannot read the rules file {name}: {why}"));
+        let unread = |why: &dyn Display| RulesFileError {
+            text: format!("cannot read the rules file {name}: {why}"),
+            is_unreadable: true,
+        };
         let mut text = String::new();
         let file = File::open(path).map_err(|error| unread(&error))?;
         file.take(LONGEST_RULES_FILE + 1).read_to_string(&mut text).map_err(|error| unread(&error))?;
         if text.len() as u64 > LONGEST_RULES_FILE {
-            return Err(unread(&format!("it is longer than {LONGEST_RULES_FILE} bytes")));
+            return Err(unread(&format!("expected at most {LONGEST_RULES_FILE} bytes, found more")));
         }
-        let told = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n");
-        let own = Declarations::read_after(&name, &text, &all).map_err(|mistakes| RulesFileError(told(mistakes)))?;
+        let told = |mistakes: Vec<Mistake>| RulesFileError {
+            text: mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"),
+            is_unreadable: false,
+        };
+        let own = Declarations::read_after(&name, &text, &all).map_err(told)?;
         all.add(own);
     }
     Ok(Arc::new(all))

@@ -4,8 +4,8 @@ use retrograde::check::registry::find;
 use retrograde::check::{Group, Kind, RULES};
 use retrograde::history;
 use retrograde::ingest::{self, SourceRule};
+use retrograde::model::Declarations;
 use retrograde::model::Model;
-use retrograde::model::declaration::Declarations;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,7 @@ fn sketch_page() -> String {
             "```" if prose => page += "```rust\n",
             hidden if hidden.starts_with("# Ok") => {}
             title if title.starts_with("# ") && prose => page += &format!("#{title}\n"),
-            line => page += &format!("{}\n", line.replace("[`evidence`]", "`sketch::evidence`")),
+            line => page += &format!("{line}\n"),
         }
     }
     page

@@ -23,6 +23,7 @@ mod linearizability;
 mod mutation;
 mod output;
 mod packing;
+mod public_api;
 mod release;
 mod reports;
 mod same_version;

@@ -8,10 +8,8 @@ use retrograde::check::Judgement;
 use retrograde::container::Refusal;
 use retrograde::history::snapshot::{self, Packing, VERSION};
 use retrograde::history::{Domains, History, load_each, sketch};
-use retrograde::ingest::fields::Fields;
-use retrograde::ingest::{self, FileId, InputFile, SourceRule};
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::ingest::{self, Fields, FileId, InputFile, SourceRule};
+use retrograde::report::{Format, Look, Part, Report};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -54,7 +52,7 @@ fn reported(histories: &[History], format: Format) -> String {
     let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
     let report = Report { histories: parts.collect() };
     let mut out = Vec::new();
-    format.sink(Look::default()).write(&report, &mut out).unwrap();
+    report.write(format, Look::default(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -7,8 +7,7 @@ use crate::history::{self, Domains, History};
 use crate::ingest;
 use crate::model::Spec;
 use crate::model::declaration::Declarations;
-use crate::report::page::Look;
-use crate::report::{Format, Part, Report};
+use crate::report::{Format, Look, Part, Report};
 use crate::search::{self, Budget};
 use crate::{Options, verify};
 use std::fmt::Write as _;
@@ -66,6 +65,7 @@ pub trait Evidence {
     ///
     /// # Errors
     /// If the evidence cannot be read.
+    #[doc(hidden)]
     fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String>;
 }
 
@@ -159,7 +159,7 @@ impl Claim {
         self
     }
 
-    /// Checks that the evidence is consistent.
+    /// Checks every rule against the evidence.
     ///
     /// # Errors
     /// The human report if it is not, or a message if a rule or file cannot be used.
@@ -264,6 +264,6 @@ impl Claim {
 
 fn written(report: &Report<'_>, format: Format) -> String {
     let mut out = Vec::new();
-    format.sink(Look::default()).write(report, &mut out).expect("memory takes every byte");
+    report.write(format, Look::default(), &mut out).expect("memory takes every byte");
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -120,21 +120,29 @@ fn join(line: &Map<String, Value>) -> Value {
 
 /// The reason why a file is not a recording.
 #[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The file cannot be read.
+#[error(transparent)]
+pub struct JournalError(#[from] Flaw);
+
+#[derive(Debug, thiserror::Error)]
+enum Flaw {
     #[error("cannot read the recording: {0}")]
     Read(#[from] io::Error),
-    /// A recorder does not write such a line.
     #[error("line {line}: {why}")]
-    Line {
-        /// The number of the line, from 1.
-        line: usize,
-        /// The problem.
-        why: String,
-    },
-    /// The calls do not form a history.
-    #[error("{0}")]
+    Line { line: usize, why: String },
+    #[error(transparent)]
     History(#[from] HistoryError),
+}
+
+impl JournalError {
+    /// Whether the file could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self.0, Flaw::Read(_))
+    }
+
+    /// Whether the file has a line that no recorder writes, or calls that are no history.
+    pub fn is_foreign(&self) -> bool {
+        !self.is_unreadable()
+    }
 }
 
 /// Reads a recording that [`super::Recorder::in_file`] wrote, complete or cut off at any point. A last line that is cut off
@@ -143,7 +151,10 @@ pub enum JournalError {
 /// # Errors
 /// If the file cannot be read or was not written by a recorder.
 pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) -> Result<History<O, A>, JournalError> {
-    let mut file = BufReader::new(File::open(path)?);
+    Ok(read(BufReader::new(File::open(path).map_err(Flaw::Read)?))?)
+}
+
+fn read<O: DeserializeOwned, A: DeserializeOwned>(mut file: impl BufRead) -> Result<History<O, A>, Flaw> {
     let mut calls: Vec<Call<O, A>> = Vec::new();
     let mut open: FxHashMap<u32, usize> = FxHashMap::default();
     let mut text = Vec::new();
@@ -153,7 +164,7 @@ pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) 
         if file.read_until(b'\n', &mut text)? == 0 || text.last() != Some(&b'\n') {
             break;
         }
-        let wrong = |why: String| JournalError::Line { line: number, why };
+        let wrong = |why: String| Flaw::Line { line: number, why };
         let line: Map<String, Value> = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if line.contains_key("kind") {
             continue;
@@ -161,8 +172,11 @@ pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) 
         let process = line.get("process").and_then(Value::as_str).and_then(|name| name.rsplit_once('/'));
         let process: u32 = process
             .and_then(|(_, number)| number.parse().ok())
-            .ok_or_else(|| wrong("expected a process as CLIENT/NUMBER".to_owned()))?;
-        let at = line.get("at").and_then(Value::as_i64).ok_or_else(|| wrong("expected a time in `at`".to_owned()))?;
+            .ok_or_else(|| wrong("expected a process as CLIENT/NUMBER in `process`, found none".to_owned()))?;
+        let at = line
+            .get("at")
+            .and_then(Value::as_i64)
+            .ok_or_else(|| wrong("expected a time in `at`, found none".to_owned()))?;
         let kind = line.get("type").and_then(Value::as_str).unwrap_or_default();
         if kind == "invoke" {
             let operation = serde_json::from_value(join(&line)).map_err(|error| wrong(error.to_string()))?;
@@ -170,7 +184,9 @@ pub fn replay<O: DeserializeOwned, A: DeserializeOwned>(path: impl AsRef<Path>) 
             calls.push(Call { process, operation, invoke: at, outcome: Outcome::Unknown });
             continue;
         }
-        let call = open.remove(&process).ok_or_else(|| wrong(format!("process {process} has no open call")))?;
+        let call = open
+            .remove(&process)
+            .ok_or_else(|| wrong(format!("expected an open call of process {process}, found none")))?;
         calls[call].outcome = match kind {
             "ok" => {
                 let answer = line.get("result").cloned().unwrap_or_default();
@@ -243,8 +259,9 @@ mod tests {
         let path = place("exists");
         std::fs::write(&path, "{\"process\":\"a/0\",\"type\":\"ok\",\"op\":\"read\",\"at\":1}\n").unwrap();
         assert!(Recorder::<Operation, u64>::in_file(&path).is_err());
-        let error = replay::<Operation, u64>(&path).unwrap_err().to_string();
-        assert_eq!(error, "line 1: process 0 has no open call");
+        let error = replay::<Operation, u64>(&path).unwrap_err();
+        assert!(error.is_foreign() && !error.is_unreadable());
+        assert_eq!(error.to_string(), "line 1: expected an open call of process 0, found none");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -28,28 +28,39 @@ pub enum BrokenBy {
 
 /// One fact of a certificate: a record of the evidence, and its relevant part.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fact {
     /// File, line and offset of the record.
+    #[doc(hidden)]
     pub position: Position,
     /// One clause in the past tense, without time and place: "kubelet saw pods default/web-0 deleted".
     pub says: String,
     /// The relevant revision; zero without one.
+    #[doc(hidden)]
     pub revision: Revision,
     /// The key, if it concerns one.
+    #[doc(hidden)]
     pub key: KeyId,
     /// The uid, if known.
+    #[doc(hidden)]
     pub uid: Symbol,
     /// The time: of the answer for an answer, of the request for a request.
+    #[doc(hidden)]
     pub time: Time,
     /// Clock of `time`.
+    #[doc(hidden)]
     pub clock: ClockId,
     /// Process.
+    #[doc(hidden)]
     pub incarnation: IncarnationId,
     /// Server.
+    #[doc(hidden)]
     pub server: ServerId,
     /// Audit id.
+    #[doc(hidden)]
     pub audit_id: AuditId,
     /// The operation, if the fact comes from one.
+    #[doc(hidden)]
     pub operation: OperationId,
 }
 
@@ -81,6 +92,7 @@ pub struct Draft {
 
 /// The proof of a finding: its facts and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Certificate {
     /// 2 to 5 facts, in reading order. For a revision that nothing explains, also the requests that did not make it, 16 at
     /// most.
@@ -99,12 +111,14 @@ impl Certificate {
 
 /// The effect of another way of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Prevention {
-    /// The other way of asking.
+    /// The other request, or the precondition, as reports show it.
     pub request: String,
     /// Its effect on this occurrence.
     pub effect: Effect,
     /// The smallest revision that the server could have answered with; zero if it does not apply.
+    #[doc(hidden)]
     pub smallest_revision: Revision,
     /// The reason, as one clause.
     pub because: String,
@@ -112,6 +126,7 @@ pub struct Prevention {
 
 /// The effect of a prevention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Effect {
     /// The answer, or the write, would have been impossible.
     Impossible,
@@ -124,32 +139,38 @@ pub enum Effect {
 /// One finding of one rule. Repeats by one client with one cause are folded: `occurrences` has all of them with the first one,
 /// and `certificate` is the first one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Hash of rule and certificate, hexadecimal. Independent of the thread count and of the order of inputs.
     pub id: String,
-    /// Slug of the rule.
+    /// Slug of the rule, which names its page in `docs/rules`.
     pub rule: &'static str,
-    /// Kind.
+    /// How certain and how grave it is.
     pub kind: Kind,
     /// The party that broke its promise.
     pub broken_by: BrokenBy,
     /// The client that observed or did it.
+    #[doc(hidden)]
     pub client: ClientId,
     /// Its process life.
+    #[doc(hidden)]
     pub incarnation: IncarnationId,
     /// The key, if it concerns one.
+    #[doc(hidden)]
     pub key: KeyId,
     /// The relevant revisions, ascending.
+    #[doc(hidden)]
     pub revisions: Vec<Revision>,
     /// One sentence: the observation or the act, and why it contradicts the contract (or is unsafe).
     pub summary: String,
-    /// The proof.
+    /// The facts that prove the first occurrence, and the reason why they do.
     pub certificate: Certificate,
     /// Every occurrence, with the first one.
     pub occurrences: Vec<Certificate>,
-    /// The finding that explains this one.
+    /// The `id` of the finding that explains this one.
     pub consequence_of: Option<String>,
     /// The root causes that it shows, if the order distinguishes them; numbers of this history only.
+    #[doc(hidden)]
     pub faults: Vec<u32>,
     /// A published bug that leaves the same traces. A hint, and no part of the proof.
     pub resembles: Option<&'static super::Published>,
@@ -196,12 +217,13 @@ impl Verdict {
 
 /// The result of a rule over one history.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleReport {
-    /// Slug.
+    /// Slug of the rule.
     pub rule: &'static str,
-    /// Verdict.
+    /// What the rule proved about all of its obligations.
     pub verdict: Verdict,
-    /// The number of checked obligations.
+    /// The number of obligations that the rule decided.
     pub checked: u64,
     /// The reason of an open question without a finding.
     pub open: Option<String>,
@@ -211,10 +233,11 @@ pub struct RuleReport {
 
 /// Obligations of one rule that the evidence leaves open for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Undecided {
-    /// The reason.
+    /// The evidence that is missing, or the limit that was reached.
     pub reason: String,
-    /// The number of obligations.
+    /// The number of obligations that it leaves open.
     pub count: u64,
 }
 
@@ -250,22 +273,26 @@ pub struct CoverageReport {
 
 /// All results for one history.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Judgement {
     /// Verdict over all rules.
     pub verdict: Verdict,
     /// Per client, in the order of names.
+    #[doc(hidden)]
     pub clients: Vec<ClientReport>,
     /// Per rule, in the order of `RULES`.
     pub rules: Vec<RuleReport>,
     /// Findings: violations, then suspects, then hazards; causes before consequences.
     pub findings: Vec<Finding>,
     /// Intervals without a gap in the evidence.
+    #[doc(hidden)]
     pub coverage: Vec<CoverageReport>,
     /// Unchecked evidence with reasons, one sentence each.
     pub unchecked: Vec<String>,
     /// Records that a rule could not use.
     pub problems: Vec<crate::ingest::Problem>,
     /// Proofs of the verdict that `verify` decides again.
+    #[doc(hidden)]
     pub proofs: Vec<super::Proof>,
 }
 

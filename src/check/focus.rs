@@ -64,6 +64,7 @@ impl Focus {
 impl Judgement {
     /// Leaves out the findings outside the focus, and draws the verdicts anew. Undecided obligations stay undecided, because
     /// nothing shows whether they lie inside.
+    #[doc(hidden)]
     pub fn narrow(&mut self, history: &History, focus: &Focus) {
         if focus.is_everything() {
             return;

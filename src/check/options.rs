@@ -34,6 +34,7 @@ pub struct Options {
     /// Whether to keep proofs that are as long as the evidence: the order that explains an operation log.
     pub proofs: bool,
     /// The signal by which another thread ends it.
+    #[doc(hidden)]
     pub halt: Option<&'static Halt>,
 }
 
@@ -60,7 +61,7 @@ impl Options {
     }
 
     /// The reason why no further rule or computation begins, if there is one.
-    pub fn halted(&self) -> Option<&'static str> {
+    pub(crate) fn halted(&self) -> Option<&'static str> {
         self.limits().halted()
     }
 

@@ -5,6 +5,7 @@
 
 /// A published bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Published {
     /// Its number, such as `etcd#13766`.
     pub issue: &'static str,
@@ -13,7 +14,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// The address of the issue.
+    /// The address of the issue, for a browser.
     pub fn address(&self) -> String {
         let number = self.issue.rsplit('#').next().unwrap_or_default();
         format!("https://github.com/etcd-io/etcd/issues/{number}")

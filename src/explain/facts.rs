@@ -62,18 +62,20 @@ pub fn rows(history: &History, certificate: &Certificate) -> Vec<Row> {
             client: processes.get(&fact.incarnation).cloned().unwrap_or_default(),
             server: names::server(history, fact.server),
             says: visible(&fact.says).into_owned(),
-            place: place(history, fact),
+            place: fact.place(history),
         })
         .collect()
 }
 
-/// `audit-a.log:17`, or the file alone without a line.
-pub fn place(history: &History, fact: &Fact) -> String {
-    let file = visible(history.file_name(fact.position.file));
-    match (file.is_empty(), fact.position.line) {
-        (true, _) => String::new(),
-        (false, 0) => file.into_owned(),
-        (false, line) => format!("{file}:{line}"),
+impl Fact {
+    /// The place of the record in the evidence: `audit-a.log:17`, or the file alone without a line. `history` is the judged one.
+    pub fn place(&self, history: &History) -> String {
+        let file = visible(history.file_name(self.position.file));
+        match (file.is_empty(), self.position.line) {
+            (true, _) => String::new(),
+            (false, 0) => file.into_owned(),
+            (false, line) => format!("{file}:{line}"),
+        }
     }
 }
 

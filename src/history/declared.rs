@@ -39,6 +39,7 @@ struct Row<'p> {
 
 impl History {
     /// The declared fields that a version shows; `None` if the evidence shows none.
+    #[doc(hidden)]
     pub fn declared(&self, key: KeyId, uid: Symbol, attributes: AttributesId) -> Option<Declared<'_>> {
         let shown = attributes.is_some().then(|| self.attributes[attributes.index()])?;
         shown.fields.is_some().then_some(Declared { history: self, key, uid, root: shown.fields, whole: shown.whole })

@@ -42,6 +42,7 @@ pub fn recorded_fields(body: &Value) -> Option<&str> {
 impl History {
     /// Reads bodies again, each file in one pass. A body that can no longer be read, or was not recorded, is missing in the
     /// result.
+    #[doc(hidden)]
     pub fn documents(&self, wanted: &[Document]) -> FxHashMap<Document, Value> {
         let mut found = self.read_again(wanted.iter().map(|&document| (self.place(document), document)));
         let is_whole = |body: &Value| recorded_fields(body).is_none();

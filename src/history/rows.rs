@@ -5,23 +5,20 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Rows per chunk.
-const PIECE: usize = if cfg!(test) { 4 } else { 1 << 16 };
-
-/// Rows by number.
+/// Rows by number, in chunks of `PIECE` rows.
 #[derive(Clone, Debug)]
-pub(super) struct Rows<T> {
+pub(super) struct Rows<T, const PIECE: usize = { 1 << 16 }> {
     /// Chunks; all but the last are full.
     pieces: Vec<Vec<T>>,
 }
 
-impl<T> Default for Rows<T> {
+impl<T, const PIECE: usize> Default for Rows<T, PIECE> {
     fn default() -> Self {
         Rows { pieces: Vec::new() }
     }
 }
 
-impl<T> Rows<T> {
+impl<T, const PIECE: usize> Rows<T, PIECE> {
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
@@ -66,7 +63,7 @@ impl<T> Rows<T> {
     }
 }
 
-impl<T> Index<usize> for Rows<T> {
+impl<T, const PIECE: usize> Index<usize> for Rows<T, PIECE> {
     type Output = T;
 
     #[inline(always)]
@@ -75,7 +72,7 @@ impl<T> Index<usize> for Rows<T> {
     }
 }
 
-impl<T> IndexMut<usize> for Rows<T> {
+impl<T, const PIECE: usize> IndexMut<usize> for Rows<T, PIECE> {
     fn index_mut(&mut self, at: usize) -> &mut T {
         &mut self.pieces[at / PIECE][at % PIECE]
     }
@@ -87,8 +84,9 @@ mod tests {
 
     #[test]
     fn rows_are_those_of_a_vector() {
-        for length in 0..3 * PIECE {
-            let (mut rows, mut vector) = (Rows::default(), Vec::new());
+        // Up to three chunks.
+        for length in 0..12 {
+            let (mut rows, mut vector) = (Rows::<usize, 4>::default(), Vec::new());
             for row in 0..length {
                 rows.push(row);
                 vector.push(row);

@@ -23,65 +23,104 @@ use std::sync::LazyLock;
 #[derive(Debug, Default)]
 pub struct History {
     /// All names.
+    #[doc(hidden)]
     pub names: Interner,
     /// Inputs, for re-reading.
+    #[doc(hidden)]
     pub inputs: Vec<InputFile>,
     /// The summary of reading each input.
+    #[doc(hidden)]
     pub files: Vec<FileSummary>,
     /// Lines that could not be used, with the reason.
     pub problems: Vec<Problem>,
     /// Resources.
+    #[doc(hidden)]
     pub resources: Vec<Resource>,
     /// The domain of each resource.
+    #[doc(hidden)]
     pub placements: Vec<Placement>,
     /// Names of the domains.
+    #[doc(hidden)]
     pub domains: Vec<String>,
     /// Keys.
+    #[doc(hidden)]
     pub keys: Vec<Key>,
     /// Scopes.
+    #[doc(hidden)]
     pub scopes: Vec<Scope>,
     /// Attributes of versions.
+    #[doc(hidden)]
     pub attributes: Vec<Attributes>,
     /// Parts of declared fields.
+    #[doc(hidden)]
     pub parts: Parts,
     /// Clients: user names.
+    #[doc(hidden)]
     pub clients: Vec<Symbol>,
     /// Incarnations of clients.
+    #[doc(hidden)]
     pub incarnations: Vec<Incarnation>,
     /// Servers.
+    #[doc(hidden)]
     pub servers: Vec<Symbol>,
     /// Clocks.
+    #[doc(hidden)]
     pub clocks: Vec<Symbol>,
     /// Operations.
+    #[doc(hidden)]
     pub operations: Operations,
     /// Listed items of all operations.
+    #[doc(hidden)]
     pub items: Vec<Item>,
     /// Watches with recorded deliveries, in order of their operations; their deliveries have the same order.
+    #[doc(hidden)]
     pub streams: Vec<Stream>,
     /// Their deliveries, each stream's in the order of arrival.
+    #[doc(hidden)]
     pub deliveries: Vec<Delivery>,
     /// Events of etcd witnesses.
+    #[doc(hidden)]
     pub witness: Vec<WitnessEvent>,
     /// The intervals in which witnesses miss no change.
+    #[doc(hidden)]
     pub witness_spans: Vec<WitnessSpan>,
     /// Positions of captured requests' bodies, in order of operations. The position of an operation is that of its answer.
+    #[doc(hidden)]
     pub request_places: Vec<(OperationId, Position)>,
     /// Positions of servers' records with bodies, for requests that clients recorded too. In order of operations.
+    #[doc(hidden)]
     pub server_records: Vec<(OperationId, Position)>,
     /// Reads from client-side caches.
+    #[doc(hidden)]
     pub cache_reads: Vec<CacheRead>,
     /// Begins and ends of decision passes.
+    #[doc(hidden)]
     pub brackets: Vec<Bracket>,
     /// Recorders' notes for diagrams.
+    #[doc(hidden)]
     pub annotations: Vec<Annotation>,
     /// Facts of histories of one nature.
+    #[doc(hidden)]
     pub subject: Subject,
     /// API server versions named by the server's own loopback client: (server, minor version of 1.x).
+    #[doc(hidden)]
     pub server_versions: Vec<(ServerId, u32)>,
 }
 
 static NO_CALLS: LazyLock<Calls> = LazyLock::new(Calls::default);
 
+impl History {
+    /// Whether there is nothing to check.
+    pub fn is_empty(&self) -> bool {
+        match &self.subject {
+            Subject::Kubernetes => self.operations.is_empty() && self.witness.is_empty(),
+            Subject::Etcd(cluster) => cluster.recording.is_empty(),
+            Subject::Operations(calls) => calls.is_empty(),
+        }
+    }
+}
+
+#[doc(hidden)]
 impl History {
     /// The input with this id.
     pub fn input(&self, id: FileId) -> Option<&InputFile> {
@@ -371,15 +410,6 @@ impl History {
     pub fn set_model(&mut self, model: &str) {
         if let Subject::Operations(calls) = &mut self.subject {
             calls.model = Some(model.to_owned());
-        }
-    }
-
-    /// Whether there is nothing to check.
-    pub fn is_empty(&self) -> bool {
-        match &self.subject {
-            Subject::Kubernetes => self.operations.is_empty() && self.witness.is_empty(),
-            Subject::Etcd(cluster) => cluster.recording.is_empty(),
-            Subject::Operations(calls) => calls.is_empty(),
         }
     }
 

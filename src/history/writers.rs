@@ -112,6 +112,7 @@ pub(super) fn is_unknown(input: &InputFile) -> bool {
 
 impl History {
     /// The resource `leases`, which holds the identity leases.
+    #[doc(hidden)]
     pub fn identity_leases(&self) -> Option<ResourceId> {
         let names = Names { keys: &self.keys, resources: &self.resources, names: &self.names };
         (0..self.resources.len() as u32).map(ResourceId).find(|resource| names.is_lease(*resource))
@@ -119,6 +120,7 @@ impl History {
 
     /// The evidence about audit logs that several undeclared servers may have written, by clock; `None` if all times of a clock
     /// compare.
+    #[doc(hidden)]
     pub fn unknown_writers(&self) -> Vec<Option<Writers>> {
         let audits = self.inputs.iter().zip(&self.files).filter(|(_, file)| file.format == Some("audit"));
         let unknown: FxHashSet<&str> =

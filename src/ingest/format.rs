@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A format of evidence. Every file has one, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Format {
     /// Audit events, one a line, or `EventList` batches.
     Audit,
@@ -75,11 +76,13 @@ impl Format {
     }
 
     /// Whether a file of this format is an operation log: a history of its own.
+    #[doc(hidden)]
     pub fn is_operation_log(self) -> bool {
         matches!(self, Format::Edn | Format::JepsenLog | Format::Operations)
     }
 
     /// Whether it is evidence of an etcd cluster: a report of its robustness suite, or a file of a member.
+    #[doc(hidden)]
     pub fn is_of_etcd(self) -> bool {
         self.is_of_member() || matches!(self, Format::EtcdOperations | Format::EtcdWatches | Format::EtcdTraffic)
     }

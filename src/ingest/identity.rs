@@ -65,6 +65,7 @@ pub fn identify<'a>(inputs: impl IntoIterator<Item = &'a mut InputFile>) {
 impl InputFile {
     /// Finds the file that an input was read from: at its path, or beside the container that names it. If none
     /// matches, the input is gone.
+    #[doc(hidden)]
     pub fn look_for(&mut self, beside: Option<&Path>) {
         let Some(identity) = self.identity else {
             self.gone = true;

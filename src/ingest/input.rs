@@ -12,28 +12,38 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputFile {
     /// Index in the list of inputs.
+    #[doc(hidden)]
     pub id: FileId,
     /// Path for opening it.
     #[serde(serialize_with = "as_text")]
+    #[doc(hidden)]
     pub path: PathBuf,
     /// The path as reports show it: as the user typed it, plus names from the directory walk.
+    #[doc(hidden)]
     pub shown: String,
     /// Merged `--source` rules; a later rule wins field by field.
+    #[doc(hidden)]
     pub source: SourceRule,
     /// Format that `--format` gives for this path.
+    #[doc(hidden)]
     pub format: Option<Format>,
     /// Content in memory; `path` is then only a name.
     #[serde(skip)]
+    #[doc(hidden)]
     pub bytes: Option<Arc<[u8]>>,
     /// The member of the archive at `path`, if it is one.
+    #[doc(hidden)]
     pub member: Option<Member>,
     /// Result of detection, if the walk looked at the file.
     #[serde(skip)]
+    #[doc(hidden)]
     pub beginning: Beginning,
     /// State of the file when it was read, if later commands must compare it.
+    #[doc(hidden)]
     pub identity: Option<Identity>,
     /// Whether the input of a packed history has changed or is gone, so that its lines cannot be read again.
     #[serde(skip)]
+    #[doc(hidden)]
     pub gone: bool,
 }
 
@@ -44,6 +54,7 @@ fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S:
 
 impl InputFile {
     /// Whether its content can be read twice: it is in memory, or a regular file.
+    #[doc(hidden)]
     pub fn can_be_read_again(&self) -> bool {
         self.bytes.is_some() || std::fs::metadata(&self.path).is_ok_and(|data| data.is_file())
     }

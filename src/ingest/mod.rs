@@ -3,6 +3,23 @@
 //!
 //! Invariants: no knowledge of rules, and no panic on any input. Results do not depend on the number of threads.
 //! Records borrow from their line, so nothing is copied before a batch keeps it.
+//!
+//! ```
+//! use retrograde::ingest::{Format, SourceRule, inputs};
+//!
+//! let missing = inputs(&["no-such-folder".into()], &[], &[]).unwrap_err();
+//! assert!(missing.is_not_found());
+//!
+//! // The file does not say which server wrote it, and its beginning may not show its format.
+//! let source = SourceRule { glob: "audit-a.log".into(), server: Some("a".into()), ..SourceRule::default() };
+//! # let folder = std::env::temp_dir().join(format!("retrograde-inputs-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # std::fs::write(folder.join("audit-a.log"), "")?;
+//! let found = inputs(&[folder.clone()], &[source], &[("*.log".into(), Format::Audit)])?;
+//! assert_eq!(found.len(), 1);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod archive;
 #[doc(hidden)]
@@ -23,8 +40,7 @@ pub mod etcd;
 pub(crate) mod etcd_watch;
 pub(crate) mod export;
 mod fast_json;
-#[doc(hidden)]
-pub mod fields;
+pub(crate) mod fields;
 pub(crate) mod format;
 mod found;
 mod framing;
@@ -51,29 +67,37 @@ mod stream;
 mod text;
 pub(crate) mod timestamp;
 
-pub use call::is_operation;
-pub use envelope::Origin;
-pub use export::Export;
+pub use fields::Fields;
 pub use format::Format;
-pub use identity::identify;
-pub use input::{Identity, InputFile, Member};
-pub use position::{FileId, Position, Time};
-pub use problem::{FileSummary, Found, Problem};
-pub use reports::{EtcdReport, Reports, etcd_reports};
-pub use reread::{reread, reread_by};
-pub use sniff::Beginning;
+pub use input::InputFile;
+pub use position::FileId;
+pub use problem::Problem;
 pub use source::{InputError, inputs};
 pub use source_rule::SourceRule;
-pub use stream::Opener;
+
+#[doc(hidden)]
+pub use self::{
+    call::is_operation,
+    envelope::Origin,
+    export::Export,
+    identity::identify,
+    input::{Identity, Member},
+    position::{Position, Time},
+    problem::{FileSummary, Found},
+    reports::{EtcdReport, Reports, etcd_reports},
+    reread::{reread, reread_by},
+    sniff::Beginning,
+    stream::Opener,
+};
 
 use block::{Buffers, Piece};
 use block_reader::BlockReader;
-use fields::Fields;
 use read_totals::{Entry, Ledger};
 use std::sync::Arc;
 
 /// One piece of evidence, borrowed from its line.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub enum Record<'a> {
     /// An audit event (one record for each event of an `EventList`).
     Audit(Box<audit::Event<'a>>),
@@ -101,6 +125,7 @@ pub enum Record<'a> {
 
 /// A record that a batch refuses after parsing. It becomes a [`Problem`] of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct Refused {
     /// Description of a valid record, without the word "expected".
     pub expected: String,
@@ -109,6 +134,7 @@ pub struct Refused {
 }
 
 /// The result of one block, filled by a worker; see [`read`].
+#[doc(hidden)]
 pub trait Batch: Send {
     /// Takes one record. `line` counts from 0 within the block; in binary files it counts records. `offset` is the
     /// byte offset of the line or document in the decompressed file. An error becomes a problem of the line, and the
@@ -177,6 +203,7 @@ impl Progress for () {}
 
 /// Result of [`read`].
 #[derive(Clone, Debug, Default)]
+#[doc(hidden)]
 pub struct Reading {
     /// One summary per input, in the order of the inputs.
     pub files: Vec<FileSummary>,
@@ -193,6 +220,7 @@ pub struct Reading {
 ///
 /// Memory is bounded by a few blocks per thread, and by the longest line. Evidence that cannot be used is counted and
 /// described, never fatal.
+#[doc(hidden)]
 pub fn read<B: Batch>(
     files: &[InputFile],
     options: &ReadOptions,

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 /// One piece of evidence that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Problem {
     /// The file; `None` if the path could not be opened.
+    #[doc(hidden)]
     pub file: Option<FileId>,
     /// The path as the user typed it.
     pub path: String,

@@ -20,21 +20,34 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Errors that prevent a list of inputs. Every other error is a [`Problem`](super::Problem) of its input.
+/// An error that prevents a list of inputs. Every other error is a [`Problem`](super::Problem) of its input.
 #[derive(Debug, Error)]
-pub enum InputError {
-    /// A path that the user named does not exist.
-    #[error("{0}: no such file or directory")]
-    NotFound(String),
-    /// Directories and archives hold more files than one run reads.
-    #[error("{0}: expected at most {MOST_FILES} files in all, found more; name fewer files")]
-    TooMany(String),
-    /// The paths of all files together are longer than one run keeps.
-    #[error("{path}: expected paths of at most {} in all, found more; name fewer files", size(MOST_PATH_BYTES as u64))]
-    TooLong {
-        /// The first path beyond the limit.
-        path: String,
-    },
+#[error("{path}: {why}")]
+pub struct InputError {
+    path: String,
+    why: Refusal,
+}
+
+#[derive(Debug, Error)]
+enum Refusal {
+    #[error("expected a file or a folder, found none: no such file or directory")]
+    Missing,
+    #[error("expected at most {MOST_FILES} files in all, found more; name fewer files")]
+    TooMany,
+    #[error("expected paths of at most {} in all, found more; name fewer files", size(MOST_PATH_BYTES as u64))]
+    TooLong,
+}
+
+impl InputError {
+    /// Whether a path that the caller named does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.why, Refusal::Missing)
+    }
+
+    /// Whether folders and archives hold more files, or longer paths, than one run reads.
+    pub fn is_too_many(&self) -> bool {
+        matches!(self.why, Refusal::TooMany | Refusal::TooLong)
+    }
 }
 
 /// Lists the files at the paths, in the order given. Directories are walked in name order; the members of tar
@@ -61,7 +74,7 @@ pub fn inputs(
         // A dangling link exists, and so does a path without permission.
         let missing = known.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         if missing && fs::symlink_metadata(path).is_err() {
-            return Err(InputError::NotFound(shown));
+            return Err(InputError { path: shown, why: Refusal::Missing });
         }
         match known {
             Ok(data) if data.is_dir() => walk.directory(path, shown)?,
@@ -157,7 +170,7 @@ impl Walk<'_> {
         for entry in entries {
             match entry {
                 Ok(entry) if entry.file_name().to_string_lossy().starts_with('.') => {}
-                Ok(_) if names.len() == MOST_FILES => return Err(InputError::TooMany(shown)),
+                Ok(_) if names.len() == MOST_FILES => return Err(InputError { path: shown, why: Refusal::TooMany }),
                 Ok(entry) => names.push(entry.file_name()),
                 Err(error) => {
                     let unread = Unread { faults: vec![stream::unreadable(&error)], ignored: None };
@@ -209,10 +222,10 @@ impl Walk<'_> {
     ) -> Result<(), InputError> {
         self.path_bytes += shown.len();
         if self.files.len() == MOST_FILES {
-            return Err(InputError::TooMany(shown));
+            return Err(InputError { path: shown, why: Refusal::TooMany });
         }
         if self.path_bytes > MOST_PATH_BYTES {
-            return Err(InputError::TooLong { path: shown });
+            return Err(InputError { path: shown, why: Refusal::TooLong });
         }
         let mut source = SourceRule::default();
         for rule in self.sources.iter().filter(|rule| matches_end(&rule.glob, &shown)) {
@@ -289,7 +302,8 @@ mod tests {
 
     #[test]
     fn only_a_path_that_does_not_exist_is_an_error() {
-        assert!(matches!(inputs(&["/no/such/path".into()], &[], &[]), Err(InputError::NotFound(_))));
+        let missing = inputs(&["/no/such/path".into()], &[], &[]).unwrap_err();
+        assert!(missing.is_not_found() && !missing.is_too_many(), "{missing}");
         assert_eq!(inputs(&["-".into()], &[], &[]).unwrap()[0].shown, "-");
     }
 

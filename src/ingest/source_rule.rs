@@ -25,6 +25,7 @@ impl SourceRule {
     ///
     /// The glob ends at the first colon in front of a key, and a value at the first comma in front of a key. Names of
     /// users contain both characters (`system:node:node-1`, `CN=admin,O=ops`).
+    #[doc(hidden)]
     pub fn parse(text: &str) -> Result<SourceRule, String> {
         let starts_key = |rest: &str| KEYS.iter().any(|key| rest.starts_with(key));
         let colon = text

@@ -1,4 +1,15 @@
 //! The model `cas-register`: one value that is read, written, and compared and set.
+//!
+//! ```
+//! use retrograde::model::{CasRegister, cas_register::{Answer, Operation}};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Cas(Some(1), 2)).ok(Answer::Swapped(true));
+//! recorder.client("b").invoke(Operation::Cas(Some(1), 3)).ok(Answer::Swapped(true)); // it was 2 already
+//! let register = CasRegister { initial: Some(1) };
+//! assert!(Claim::default().linearizable(&register, &recorder).is_err());
+//! ```
 
 use super::datum::held;
 use super::form::{Action, RegisterForm, Value};

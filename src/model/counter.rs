@@ -1,4 +1,14 @@
 //! The model `counter`: a number that is added to.
+//!
+//! ```
+//! use retrograde::model::{Counter, counter::{Answer, Operation}};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::AddAndGet(2)).ok(Answer::Value(2));
+//! recorder.client("b").invoke(Operation::Read).ok(Answer::Value(2));
+//! assert_linearizable!(Counter, recorder);
+//! ```
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Effect, Spec};

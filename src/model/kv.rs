@@ -1,4 +1,15 @@
 //! The model `kv`: texts by key, with get, put, delete and append.
+//!
+//! ```
+//! use retrograde::model::{Kv, On, kv::{Answer, Operation}};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let (recorder, on) = (Recorder::new(), |operation| On { key: "k", operation });
+//! recorder.client("a").invoke(on(Operation::Put("x".into()))).ok(Answer::Done);
+//! recorder.client("b").invoke(on(Operation::Append("y".into()))).ok(Answer::Done);
+//! recorder.client("a").invoke(on(Operation::Get)).ok(Answer::Text(Some("xy".into())));
+//! assert_linearizable!(Kv::default(), recorder);
+//! ```
 
 use super::form::{Action, RegisterForm, Value};
 use super::keyed::Keyed;

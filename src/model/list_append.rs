@@ -1,4 +1,14 @@
 //! The model `list-append`: lists that transactions append to and read as a whole.
+//!
+//! ```
+//! use retrograde::model::{ListAppend, list_append::Access};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(vec![Access::Append("x", 1), Access::Append("y", 2)]).ok(vec![]);
+//! recorder.client("b").invoke(vec![Access::Read("x"), Access::Read("y")]).ok(vec![vec![1], vec![2]]);
+//! assert_linearizable!(ListAppend::default(), recorder);
+//! ```
 
 use super::appended::Appended;
 use super::parts::Parts;

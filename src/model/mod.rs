@@ -1,12 +1,38 @@
 //! Definitions of correct behaviour: sequential specifications of objects, and what Kubernetes promises for each request, as
 //! data. Input: operations of a [`crate::history::History`]. Nothing here does input or output, or depends on time.
+//!
+//! ```
+//! use retrograde::model::Spec;
+//!
+//! /// A stock of items that clients take from.
+//! struct Stock(u32);
+//!
+//! impl Spec for Stock {
+//!     type State = u32;
+//!     type Operation = ();
+//!     type Answer = bool;
+//!
+//!     fn initial(&self) -> u32 {
+//!         self.0
+//!     }
+//!
+//!     fn step(&self, left: &u32, _take: &(), taken: Option<&bool>) -> Option<u32> {
+//!         // A call without an answer may have had any.
+//!         let fits = taken.is_none_or(|taken| *taken == (*left > 0));
+//!         fits.then_some(left.saturating_sub(1))
+//!     }
+//! }
+//!
+//! assert_eq!(Stock(1).step(&1, &(), Some(&true)), Some(0));
+//! assert_eq!(Stock(1).step(&0, &(), Some(&true)), None);
+//! ```
 
 mod appended;
 pub mod cas_register;
 pub(crate) mod contract;
 pub mod counter;
 mod datum;
-pub mod declaration;
+pub(crate) mod declaration;
 #[doc(hidden)]
 pub mod expression;
 mod form;
@@ -28,9 +54,9 @@ pub mod unordered_queue;
 
 pub use appended::Appended;
 pub use cas_register::CasRegister;
-pub use contract::{CONTRACT, Promise, Row, promise};
 pub use counter::Counter;
 pub use datum::Datum;
+pub use declaration::Declarations;
 pub use form::{Action, RegisterForm, Value};
 pub use keyed::{Keyed, On};
 pub use kv::Kv;
@@ -39,13 +65,19 @@ pub use multi_register::MultiRegister;
 pub use mutex::Mutex;
 pub use parts::Parts;
 pub use pool::Pool;
-pub use provided::{Model, Visitor};
 pub use queue::Queue;
-pub use recorded::{Beginnings, Event, Log, Meaning, Mismatch, Recorded, Recording, Typed, TypedLog};
 pub use register::Register;
 pub use set::Set;
 pub use spec::{Effect, Spec};
 pub use unordered_queue::UnorderedQueue;
+
+#[doc(hidden)]
+pub use self::{
+    contract::{CONTRACT, Promise, Row, promise},
+    declaration::Mistake,
+    provided::{Model, Visitor},
+    recorded::{Beginnings, Event, Log, Meaning, Mismatch, Recorded, Recording, Typed, TypedLog},
+};
 
 use std::hash::{BuildHasher, Hash};
 

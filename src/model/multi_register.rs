@@ -1,4 +1,14 @@
 //! The model `multi-register`: registers that transactions read and write together.
+//!
+//! ```
+//! use retrograde::model::{MultiRegister, multi_register::Access};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(vec![Access::Write("x", 1), Access::Write("y", 1)]).ok(vec![]);
+//! recorder.client("b").invoke(vec![Access::Read("x"), Access::Read("y")]).ok(vec![Some(1), None]); // half of it
+//! assert!(Claim::default().linearizable(&MultiRegister::default(), &recorder).is_err());
+//! ```
 
 use super::datum::held;
 use super::form::{Action, RegisterForm};

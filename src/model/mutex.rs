@@ -1,4 +1,14 @@
 //! The model `mutex`: a lock.
+//!
+//! ```
+//! use retrograde::model::{Mutex, mutex::Operation};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Acquire(Some("a"))).ok(());
+//! recorder.client("b").invoke(Operation::Acquire(Some("b"))).ok(()); // a still holds it
+//! assert!(Claim::default().linearizable(&Mutex::default(), &recorder).is_err());
+//! ```
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec};
@@ -32,7 +42,7 @@ pub enum Operation<O> {
 /// The state of the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum State<O> {
-    /// It is free.
+    /// No client holds it.
     Free,
     /// This owner holds it, if an owner was recorded.
     Held(Option<O>),

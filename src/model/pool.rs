@@ -1,4 +1,14 @@
 //! The model `pool`: items that are handed out and given back.
+//!
+//! ```
+//! use retrograde::model::{Pool, pool::Operation};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Allocate("10.0.0.1")).ok(());
+//! recorder.client("b").invoke(Operation::Allocate("10.0.0.1")).ok(()); // a still has it
+//! assert!(Claim::default().linearizable(&Pool::default(), &recorder).is_err());
+//! ```
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::{Datum, Spec, number};

@@ -1,4 +1,15 @@
 //! The model `queue`: elements leave in the order in which they came.
+//!
+//! ```
+//! use retrograde::model::{Queue, queue::{Answer, Operation}};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Enqueue(1)).ok(Answer::Done);
+//! recorder.client("a").invoke(Operation::Enqueue(2)).ok(Answer::Done);
+//! recorder.client("b").invoke(Operation::Dequeue).ok(Answer::Element(Some(1)));
+//! assert_linearizable!(Queue::default(), recorder);
+//! ```
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::sorted::Sorted;

@@ -13,6 +13,7 @@ const DONE: [&str; 12] = [
 ];
 
 /// A provided model that reads operation logs.
+#[doc(hidden)]
 pub trait Recorded: Spec {
     /// The model for a log: how the log is written decides what the model leaves open.
     fn of(log: &Log<'_>) -> Self;

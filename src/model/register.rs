@@ -1,4 +1,14 @@
 //! The model `register`: one value that is read and written.
+//!
+//! ```
+//! use retrograde::model::{Register, register::{Answer, Operation}};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Write(7)).ok(Answer::Done);
+//! recorder.client("b").invoke(Operation::Read).ok(Answer::Value(None)); // the write is lost
+//! assert!(Claim::default().linearizable(&Register::default(), &recorder).is_err());
+//! ```
 
 use super::datum::held;
 use super::form::{Action, RegisterForm, Value};

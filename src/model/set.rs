@@ -1,4 +1,15 @@
 //! The model `set`: elements that are added and removed, and read all at once.
+//!
+//! ```
+//! use retrograde::model::{Set, set::{Answer, Operation}};
+//! use retrograde::{Recorder, assert_linearizable};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Add(2)).ok(Answer::Done);
+//! recorder.client("b").invoke(Operation::Add(1)).ok(Answer::Done);
+//! recorder.client("a").invoke(Operation::Read).ok(Answer::Elements(vec![1, 2]));
+//! assert_linearizable!(Set::default(), recorder);
+//! ```
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::sorted::Sorted;

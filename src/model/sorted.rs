@@ -10,7 +10,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// A tree of up to this many elements is a slice.
-const FEW: usize = if cfg!(test) { 3 } else { 24 };
+const FEW: usize = 24;
 
 /// Elements in ascending order, each once.
 #[derive(Clone, Debug)]
@@ -250,7 +250,8 @@ mod tests {
     #[test]
     fn it_is_the_set_that_it_should_be_and_equal_to_whatever_holds_the_same() {
         let mut random = fastrand::Rng::with_seed(1);
-        for most in [2, 5, 9, 30, 300] {
+        let (mut slices, mut trees) = (0, 0);
+        for most in [5, 40, 60, 300] {
             let (mut tree, mut set) = (Sorted::default(), BTreeSet::new());
             for _ in 0..3000 {
                 let element = random.u64(..most) as u32;
@@ -266,6 +267,7 @@ mod tests {
                 let Some(next) = next else { continue };
                 assert!(next != tree);
                 tree = next;
+                *(if matches!(tree, Sorted::Few(_)) { &mut slices } else { &mut trees }) += 1;
                 assert_eq!((tree.len(), tree.first()), (set.len(), set.first()));
                 assert!(tree.iter().eq(&set));
                 assert_canonical(&tree);
@@ -273,6 +275,7 @@ mod tests {
                 assert!(again == tree);
             }
         }
+        assert!(slices > 1000 && trees > 1000, "{slices} slices, {trees} trees");
     }
 
     #[test]

@@ -1,4 +1,16 @@
 //! The model `unordered-queue`: elements leave in any order.
+//!
+//! ```
+//! use retrograde::model::{UnorderedQueue, unordered_queue::Operation};
+//! use retrograde::{Recorder, assertion::Claim};
+//!
+//! let recorder = Recorder::new();
+//! recorder.client("a").invoke(Operation::Enqueue(1)).ok(());
+//! for client in ["b", "c"] {
+//!     recorder.client(client).invoke(Operation::Dequeue(1)).ok(()); // the second time is one too many
+//! }
+//! assert!(Claim::default().linearizable(&UnorderedQueue::default(), &recorder).is_err());
+//! ```
 
 use super::queue::drained;
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};

@@ -1,6 +1,15 @@
 //! Stage 3 of 5: from history to order. Input: [`History`]. Output: [`Order`]: the revision order of every domain, clock bounds,
 //! watermarks, reflector chains and sessions. Invariant: this stage judges nothing and keeps contradictions as data. The steps of
 //! [`Order::derive`] depend on each other: watermarks need the timeline, clocks need watermarks.
+//!
+//! ```
+//! use retrograde::Options;
+//! use retrograde::order::OrderOptions;
+//!
+//! // All clocks of the evidence are within 50 milliseconds, and the lives of this client are one process.
+//! let order = OrderOptions { clock_skew: Some(50_000_000), same_process: vec!["scheduler".to_owned()] };
+//! let options = Options { order, ..Options::default() };
+//! ```
 
 pub(crate) mod chain;
 mod claim;
@@ -27,23 +36,24 @@ pub(crate) mod versions;
 mod watched;
 pub(crate) mod watermark;
 
-pub use chain::{Chain, ReflectorChains, Start, Step};
-pub use clock::{ClockStep, Clocks, Relation};
-pub use frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers};
-pub use lifetime::{Death, Lifetime, Lifetimes};
-pub use observation::{PerKeyMax, Records, RunningMax};
-pub use premise::{Decisions, Ground, Pass, Premise, Premises, Source};
-pub use presence::{After, Life, Presence};
-pub use session::{Session, Sessions};
-pub use settlement::{removes, stream_base};
-pub use shown::EvidenceRef;
-pub use shown::Observation;
-pub use timeline::{Contradiction, Removal, Span, Timeline};
-pub use validity::{Reading, Seen, ValidityInterval, ValidityIntervals};
-pub use version::Origin;
-pub use version::{Change, Fragment, Provenance, Version, VersionId};
-pub use versions::Versions;
-pub use watermark::{Counter, Watermark, Watermarks, write_of_event};
+#[doc(hidden)]
+pub use self::{
+    chain::{Chain, ReflectorChains, Start, Step},
+    clock::{ClockStep, Clocks, Relation},
+    frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers},
+    lifetime::{Death, Lifetime, Lifetimes},
+    observation::{PerKeyMax, Records, RunningMax},
+    premise::{Decisions, Ground, Pass, Premise, Premises, Source},
+    presence::{After, Life, Presence},
+    session::{Session, Sessions},
+    settlement::{removes, stream_base},
+    shown::{EvidenceRef, Observation},
+    timeline::{Contradiction, Removal, Span, Timeline},
+    validity::{Reading, Seen, ValidityInterval, ValidityIntervals},
+    version::{Change, Fragment, Origin, Provenance, Version, VersionId},
+    versions::Versions,
+    watermark::{Counter, Watermark, Watermarks, write_of_event},
+};
 
 use crate::history::{Asked, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
@@ -59,6 +69,7 @@ pub struct OrderOptions {
 }
 
 /// The evidence for the revision of a list.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRevision {
     /// Its own answer.
@@ -70,6 +81,7 @@ pub enum ListRevision {
 }
 
 /// The order of a history as far as the evidence shows it.
+#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Order {
     /// The revision order of every domain.

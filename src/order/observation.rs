@@ -264,7 +264,7 @@ impl Moments {
     /// Up to this many times, a binary search is fast enough.
     const FEW: usize = 32;
     /// Above this many clocks, the start of each key and clock is kept.
-    const MANY: usize = if cfg!(test) { 2 } else { 16 };
+    const MANY: usize = 16;
 
     /// From facts in order.
     pub(super) fn of(facts: impl Iterator<Item = Placed>) -> Moments {

@@ -167,7 +167,7 @@ struct Future {
     span: Option<(Revision, Time)>,
 }
 
-const STRIDE: usize = if cfg!(test) { 2 } else { 16 };
+const STRIDE: usize = 16;
 
 impl Future {
     fn of(reading: Reading<'_>, writes: &[&Placed]) -> Future {
@@ -449,5 +449,25 @@ impl Watermarks {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leading_writes_are_counted_like_by_looking_at_each_of_them() {
+        for length in [0, 1, STRIDE - 1, STRIDE, STRIDE + 1, 5 * STRIDE + 3] {
+            // Several writes have one send time.
+            let sent = |fact: u32| Time(i64::from(fact / 3));
+            let facts: Vec<u32> = (0..length as u32).collect();
+            let times = facts.iter().step_by(STRIDE).map(|fact| sent(*fact)).collect();
+            let future = Future { facts, times, span: None };
+            for until in (-1..=length as i64).map(Time) {
+                let all = future.facts.iter().filter(|fact| sent(**fact) < until).count();
+                assert_eq!(future.count(sent, |time| time < until), all, "{length} writes until {until:?}");
+            }
+        }
     }
 }

@@ -9,6 +9,19 @@
 //!
 //! Input: messages in transit. Output: evidence. Invariant: messages are neither changed, delayed nor failed. A
 //! message that cannot be recorded makes evidence incomplete, never wrong.
+//!
+//! ```
+//! use retrograde::record::{EtcdRecorder, replay};
+//!
+//! # let folder = std::env::temp_dir().join(format!("retrograde-record-{}", std::process::id()));
+//! let recorder = EtcdRecorder::in_folder(&folder)?;
+//! // put k=7, as gRPC messages
+//! let call = recorder.client("ann").call("/etcdserverpb.KV/Put", b"\x0a\x01k\x12\x017");
+//! call.answer(b"\x0a\x02\x18\x02"); // at revision 2
+//! retrograde::assert_consistent!(replay(&folder)?);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(feature = "tower")]
 mod body;

@@ -1,5 +1,18 @@
 //! Stage 5 of 5: from judgements to reports. Input: [`Report`]. Output: one document per [`Sink`]. Invariant: a report changes no
 //! verdict, and equal judgements give equal reports, whatever the number of threads.
+//!
+//! ```
+//! use retrograde::history::sketch::sketch;
+//! use retrograde::report::{Format, Look, Part, Report};
+//! use retrograde::{Options, judge};
+//!
+//! let history = sketch("ctrl@A  LIST => 15 {a:u1@12}")?;
+//! let judgement = judge(&history, &Options::default());
+//! let report = Report { histories: vec![Part::of(&history, &judgement)] };
+//! let mut text = Vec::new();
+//! report.write(Format::Markdown, Look::default(), &mut text)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub(crate) mod calls;
 pub(crate) mod cause_tree;
@@ -17,13 +30,15 @@ pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod nearby;
 pub(crate) mod overview;
-pub mod page;
+pub(crate) mod page;
 pub(crate) mod perfetto;
 pub(crate) mod reading;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod sarif;
 pub(crate) mod summary;
+
+pub use page::Look;
 
 use crate::check::{Judgement, Kind, Verdict};
 use crate::explain::words::{count, thousands};
@@ -44,10 +59,11 @@ pub struct Part<'a> {
     /// Its name in reports.
     pub name: &'a str,
     /// Its nature.
+    #[doc(hidden)]
     pub nature: Nature,
-    /// The facts.
+    /// The history that was judged.
     pub history: &'a History,
-    /// The judgement of the facts.
+    /// The result of [`crate::judge`] for this history.
     pub judgement: &'a Judgement,
 }
 
@@ -99,13 +115,23 @@ impl Report<'_> {
         }
     }
 
+    /// Writes the report in a format. `look` is the layout of [`Format::Human`]; other formats ignore it.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(&self, format: Format, look: Look, out: &mut dyn io::Write) -> io::Result<()> {
+        format.sink(look).write(self, out)
+    }
+
     /// The gravest kind among the findings.
+    #[doc(hidden)]
     pub fn gravest(&self) -> Option<Kind> {
         self.histories.iter().flat_map(|part| &part.judgement.findings).map(|f| f.kind).min()
     }
 }
 
-/// A format of reports. A sink may omit parts of the report, but must not change them.
+/// A writer of one format. A sink may omit parts of the report, but must not change them.
+#[doc(hidden)]
 pub trait Sink {
     /// Writes the report.
     fn write(&self, report: &Report<'_>, out: &mut dyn io::Write) -> io::Result<()>;
@@ -113,6 +139,7 @@ pub trait Sink {
 
 /// The formats of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// Text for the person who acts on it.
     Human,
@@ -134,7 +161,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats.
+    /// All formats that this build writes.
     pub const ALL: &[Format] = &[
         Format::Human,
         Format::Json,
@@ -168,7 +195,8 @@ impl Format {
     }
 
     /// Its sink. `look` is the layout of text for people.
-    pub fn sink(self, look: page::Look) -> Box<dyn Sink> {
+    #[doc(hidden)]
+    pub fn sink(self, look: Look) -> Box<dyn Sink> {
         match self {
             Format::Human => Box::new(human::Human::new(look)),
             Format::Json => Box::new(json::Json),

@@ -1,7 +1,7 @@
 //! The configuration of a search: which searches and which kinds of pruning decide a history. Only tests and benchmarks depart
 //! from the default. No setting changes a verdict.
 
-use super::register::{MIN_SEGMENT_EVENTS, Reductions, Width};
+use super::register::{Reductions, Thresholds, Width};
 
 /// Which searches decide a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,19 +10,14 @@ pub struct SearchConfig {
     pub forms: bool,
     /// Registers: one search with this width, no portfolio.
     pub width: Option<Width>,
-    /// Registers: events of a segment of the speculative search, at least.
-    pub min_segment_events: usize,
+    /// Registers: sizes from which on the search proceeds in another way.
+    pub thresholds: Thresholds,
     /// Registers: which kinds of pruning are used.
     pub reductions: Reductions,
 }
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        SearchConfig {
-            forms: true,
-            width: None,
-            min_segment_events: MIN_SEGMENT_EVENTS,
-            reductions: Reductions::default(),
-        }
+        SearchConfig { forms: true, width: None, thresholds: Thresholds::default(), reductions: Reductions::default() }
     }
 }

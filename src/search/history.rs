@@ -19,7 +19,7 @@ pub struct Call<O, A> {
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<A> {
-    /// Answered.
+    /// Its answer arrived.
     Completed {
         /// When the answer arrived, on the clock of `invoke`.
         returned: i64,
@@ -32,32 +32,39 @@ pub enum Outcome<A> {
     Unknown,
 }
 
-/// Why calls are not a history.
+/// The reason why calls are not a history. Indices are those of the calls as given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HistoryError {
-    /// An answer arrived before its request was sent.
+#[error(transparent)]
+pub struct HistoryError(Flaw);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Flaw {
     #[error("call {call}: expected a return at {invoke} or later, found {returned}; correct the recorded times")]
-    ReturnBeforeInvoke {
-        /// Index of the call.
-        call: usize,
-        /// The time of its invocation.
-        invoke: i64,
-        /// The time of its return.
-        returned: i64,
-    },
-    /// One process made two calls at once.
-    #[error("process {process}: call {second} began before call {first} returned; use a process for each caller")]
-    Overlap {
-        /// The process.
-        process: u32,
-        /// Index of the earlier call.
-        first: usize,
-        /// Index of the later one.
-        second: usize,
-    },
-    /// More calls than there are indices.
+    ReturnBeforeInvoke { call: usize, invoke: i64, returned: i64 },
+    #[error(
+        "process {process}: expected call {second} after the return of call {first}, found it before; use a process \
+         for each caller"
+    )]
+    Overlap { process: u32, first: usize, second: usize },
     #[error("expected fewer than 4294967296 calls, found {0}; check parts of the history separately")]
     TooMany(usize),
+}
+
+impl HistoryError {
+    /// Whether an answer arrived before its request was sent.
+    pub fn is_return_before_invoke(&self) -> bool {
+        matches!(self.0, Flaw::ReturnBeforeInvoke { .. })
+    }
+
+    /// Whether one process made two calls at once.
+    pub fn is_overlap(&self) -> bool {
+        matches!(self.0, Flaw::Overlap { .. })
+    }
+
+    /// Whether there are more calls than indices.
+    pub fn is_too_many(&self) -> bool {
+        matches!(self.0, Flaw::TooMany(_))
+    }
 }
 
 /// The calls of a [`Spec`].
@@ -84,13 +91,13 @@ impl<O, A> History<O, A> {
     /// If a call returns before its invocation, or calls of a process overlap.
     pub fn new(calls: Vec<Call<O, A>>) -> Result<Self, HistoryError> {
         if u32::try_from(calls.len()).is_err() {
-            return Err(HistoryError::TooMany(calls.len()));
+            return Err(HistoryError(Flaw::TooMany(calls.len())));
         }
         for (at, call) in calls.iter().enumerate() {
             if let Outcome::Completed { returned, .. } = call.outcome
                 && returned < call.invoke
             {
-                return Err(HistoryError::ReturnBeforeInvoke { call: at, invoke: call.invoke, returned });
+                return Err(HistoryError(Flaw::ReturnBeforeInvoke { call: at, invoke: call.invoke, returned }));
             }
         }
         let mut order: Vec<usize> = (0..calls.len()).collect();
@@ -102,7 +109,8 @@ impl<O, A> History<O, A> {
         for pair in order.windows(2) {
             let (first, second) = (&calls[pair[0]], &calls[pair[1]]);
             if first.process == second.process && second.invoke < end(first) {
-                return Err(HistoryError::Overlap { process: first.process, first: pair[0], second: pair[1] });
+                let flaw = Flaw::Overlap { process: first.process, first: pair[0], second: pair[1] };
+                return Err(HistoryError(flaw));
             }
         }
         Ok(History { calls })

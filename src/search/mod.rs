@@ -1,6 +1,22 @@
 //! Linearizability where the order of the calls is not given. Input: a [`History`] of calls and a [`crate::model::Spec`]. Output:
 //! a [`Verdict`] with its certificate. No verdict is wrong; a spent budget gives [`Verdict::Unknown`]. Operations with a register
 //! form are decided by `register`, others by `wgl`.
+//!
+//! ```
+//! use retrograde::model::{Register, register::{Answer, Operation}};
+//! use retrograde::search::{Budget, Call, History, Outcome, Verdict, check};
+//!
+//! let call = |process, operation, invoke, answer| {
+//!     Call { process, operation, invoke, outcome: Outcome::Completed { returned: invoke + 1, answer } }
+//! };
+//! let history = History::new(vec![
+//!     call(1, Operation::Write(7), 0, Answer::Done),
+//!     call(2, Operation::Read, 10, Answer::Value(None)), // after the write had returned
+//! ])?;
+//! let verdict = check(&Register::default(), &history, &Budget::default());
+//! assert!(matches!(verdict, Verdict::Violated(core) if core.calls == [0, 1]));
+//! # Ok::<(), retrograde::search::HistoryError>(())
+//! ```
 
 mod budget;
 mod check;
@@ -27,12 +43,14 @@ mod wgl;
 mod tests;
 
 pub use check::check;
-#[doc(hidden)]
-pub use check::check_with;
-#[doc(hidden)]
-pub use config::SearchConfig;
-pub use core::{Alternative, Claim, Missing, Reason, minimal, reason};
+pub use core::minimal;
 pub use history::{Call, History, HistoryError, Outcome, SpecHistory};
-#[doc(hidden)]
-pub use register::{Reductions, Width};
 pub use verdict::{Budget, Core, Limit, Linearization, Undecided, Verdict};
+
+#[doc(hidden)]
+pub use self::{
+    check::check_with,
+    config::SearchConfig,
+    core::{Alternative, Claim, Missing, Reason, reason},
+    register::{Reductions, Thresholds, Width},
+};

@@ -27,6 +27,7 @@ pub enum Verdict {
 
 /// A linearization: each call once, without failed ones and without unknown ones that never happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Linearization {
     /// The calls, in order.
     pub order: Vec<u32>,
@@ -35,6 +36,7 @@ pub struct Linearization {
 /// An unsatisfiable core: no order explains these calls, even if the outcome of every other call were unknown (see
 /// [`super::minimal`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Core {
     /// The calls, by invocation: completed and failed ones.
     pub calls: Vec<u32>,
@@ -46,6 +48,7 @@ pub struct Core {
 
 /// What is undecided, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Undecided {
     /// Which limit ended it.
     pub limit: Limit,
@@ -57,11 +60,12 @@ pub struct Undecided {
 
 /// Which limit ended a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Limit {
-    /// [`Budget::time`].
+    /// The search took longer than [`Budget::time`].
     Time,
-    /// [`Budget::memory`].
+    /// The search would have held more than [`Budget::memory`].
     Memory,
-    /// [`Budget::cancel`].
+    /// Another thread set [`Budget::cancel`].
     Cancelled,
 }

@@ -37,7 +37,7 @@ pub struct ReportedInput {
     pub file: String,
 }
 
-/// A proof. A new kind needs a variant here and a decision in [`super::report`].
+/// A proof. A new kind needs a variant here and a decision in `verify::report`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Proof {

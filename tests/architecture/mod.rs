@@ -226,6 +226,15 @@ fn no_file_is_too_long() {
     }
 }
 
+/// Tests run what ships: a size that tests set is a field or an argument.
+#[test]
+fn no_value_depends_on_whether_tests_are_compiled() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        assert!(!text.contains("cfg!(test)"), "{}", shown(&path));
+    }
+}
+
 #[test]
 fn every_module_stands_where_its_path_says() {
     for path in sources() {

@@ -6,7 +6,7 @@ use retrograde::history::History;
 use retrograde::history::etcd::{Outcome, Recording};
 use retrograde::ingest::{InputFile, ReadOptions};
 use retrograde::order::etcd::Writer;
-use retrograde::report::{Format, Part, page::Look};
+use retrograde::report::{Format, Look, Part};
 use retrograde::verify::etcd::{EtcdFlaw, Explained, Step, replay};
 use retrograde::verify::{self as verifier, ProofCheck};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub fn verify(history: &History, judgement: &Judgement, files: &[InputFile], options: &ReadOptions) {
     let report = retrograde::report::Report { histories: vec![Part::of(history, judgement)] };
     let mut text = Vec::new();
-    Format::Json.sink(Look::default()).write(&report, &mut text).expect("a vector takes everything");
+    report.write(Format::Json, Look::default(), &mut text).expect("a vector takes everything");
     let report: verifier::Report = serde_json::from_slice(&text).expect("a report");
     let checks = verifier::report(&report, files, options, None, 1000);
     let findings = checks[0].findings.iter().zip(&report.histories[0].findings);

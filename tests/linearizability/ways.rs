@@ -1,6 +1,6 @@
 //! All search configurations: every strategy, and every reduction alone and left out.
 
-use retrograde::search::{Reductions, SearchConfig, Width};
+use retrograde::search::{Reductions, SearchConfig, Thresholds, Width};
 
 /// The first one is the default.
 pub fn all() -> Vec<SearchConfig> {
@@ -23,9 +23,9 @@ pub fn all() -> Vec<SearchConfig> {
     ];
     let usual = SearchConfig::default();
     let widths = [Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
-    let widths = widths.map(|width| SearchConfig { width, ..usual });
-    // With segments of five events even a small history has several.
-    let strategies = [&[usual, SearchConfig { min_segment_events: 5, ..usual }], &widths[..]].concat();
+    let widths = widths.map(|width| SearchConfig { width, thresholds: Thresholds::SMALL, ..usual });
+    let small = SearchConfig { thresholds: Thresholds::SMALL, ..usual };
+    let strategies = [&[usual, small], &widths[..]].concat();
     let of_registers = reductions
         .iter()
         .flat_map(|&reductions| strategies.iter().map(move |&strategy| SearchConfig { reductions, ..strategy }));

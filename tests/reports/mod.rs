@@ -5,8 +5,7 @@ mod trace;
 use retrograde::check::{Judgement, Kind};
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{self, ReadOptions};
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::report::{Format, Look, Part, Report};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -32,7 +31,7 @@ fn written(format: &str, history: &History, judgement: &Judgement) -> Vec<u8> {
     let format = Format::named(format).expect("a format of reports");
     let report = Report { histories: vec![Part::of(history, judgement)] };
     let mut out = Vec::new();
-    format.sink(Look::default()).write(&report, &mut out).unwrap();
+    report.write(format, Look::default(), &mut out).unwrap();
     out
 }
 

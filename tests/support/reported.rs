@@ -1,8 +1,7 @@
 //! Reports of histories, as the program writes them.
 
 use retrograde::history::History;
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::report::{Format, Look, Part, Report};
 
 /// The report of `check --json --proofs`.
 pub fn json_with_proofs(histories: &[History]) -> Vec<u8> {
@@ -11,6 +10,6 @@ pub fn json_with_proofs(histories: &[History]) -> Vec<u8> {
     let judgements: Vec<_> = histories.iter().map(|history| retrograde::judge(history, &options)).collect();
     let parts = histories.iter().zip(&judgements).map(|(history, judgement)| Part::of(history, judgement));
     let mut out = Vec::new();
-    Format::Json.sink(Look::default()).write(&Report { histories: parts.collect() }, &mut out).unwrap();
+    Report { histories: parts.collect() }.write(Format::Json, Look::default(), &mut out).unwrap();
     out
 }

@@ -14,9 +14,8 @@ pub struct Catalog {
     versions: FxHashMap<ResourceId, u64>,
 }
 
-/// The budget of one rule's declarations, in examined versions, and its increment for each version and request of the history.
-/// A declaration examines each version of its resource, so many declarations of one resource would cost the product.
-const LOOKS: u64 = if cfg!(test) { 2_000 } else { 2_000_000 };
+/// The increment of the budget of one rule's declarations for each version and request of the history. A declaration examines
+/// each version of its resource, so many declarations of one resource would cost the product.
 const LOOKS_EACH: u64 = 64;
 
 /// The reason for declarations beyond the budget.
@@ -29,7 +28,8 @@ pub struct Looks(u64);
 impl Looks {
     /// The budget of one rule.
     pub fn of(evidence: &Evidence<'_>) -> Looks {
-        Looks(LOOKS + LOOKS_EACH * (evidence.versions() + evidence.history.operations.len() as u64))
+        let versions_and_requests = evidence.versions() + evidence.history.operations.len() as u64;
+        Looks(evidence.facts.sizes.looks + LOOKS_EACH * versions_and_requests)
     }
 
     /// Takes an amount. Returns whether the budget had it.

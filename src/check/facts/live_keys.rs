@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The least number of intervals that begin between two marks.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
+const LEAST: usize = 64;
 
 /// The keys of a resource (and namespace) that certainly held an object at a revision.
 #[derive(Debug, Default)]
@@ -45,10 +45,11 @@ enum Among<'c> {
 impl LiveKeys {
     /// Builds the index of some lives.
     pub fn take<'l>(evidence: &Evidence<'_>, lives: impl Iterator<Item = &'l Life>) -> LiveKeys {
-        LiveKeys::of(lives.map(|life| (path(evidence, life.key), *life)).collect())
+        LiveKeys::of(lives.map(|life| (path(evidence, life.key), *life)).collect(), LEAST)
     }
 
-    fn of(mut by_path: Vec<(String, Life)>) -> LiveKeys {
+    /// `least`: see [`LEAST`].
+    fn of(mut by_path: Vec<(String, Life)>, least: usize) -> LiveKeys {
         by_path.sort_unstable_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
         let mut through: Vec<Revision> = by_path.iter().map(|(_, life)| life.through).collect();
         through.sort_unstable();
@@ -58,7 +59,7 @@ impl LiveKeys {
         // intervals.
         let (mut marks, mut going, mut now, mut since): (Vec<_>, Vec<u32>, Vec<u32>, usize) = Default::default();
         for (place, &at) in by_from.iter().enumerate() {
-            if place - since < now.len().max(LEAST) {
+            if place - since < now.len().max(least) {
                 continue;
             }
             let begins = by_path[at as usize].1.from;
@@ -167,7 +168,8 @@ mod tests {
                 (name(key), Life { key: KeyId(key), from, through })
             };
             let mut all: Vec<(String, Life)> = lives.into_iter().map(life).collect();
-            let census = LiveKeys::of(all.clone());
+            let census = LiveKeys::of(all.clone(), 2);
+            prop_assert_eq!(census.marks.is_empty(), all.len() < 3);
             all.sort_by(|a, b| (&a.0, a.1.from).cmp(&(&b.0, b.1.from)));
             let (lower, upper) = (bounds.0.map(name), bounds.1.map(name));
             for revision in (0..62u64).map(|at| Revision::new(at.into())) {

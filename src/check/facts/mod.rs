@@ -52,9 +52,38 @@ pub struct Evidence<'h> {
 /// whole.
 #[derive(Debug, Default)]
 pub struct Facts {
+    sizes: Sizes,
     catalog: OnceLock<Catalog>,
     first_reads: OnceLock<FirstReads>,
     selectable: Mutex<FxHashMap<ResourceId, Arc<Selectable>>>,
     removal_bounds: OnceLock<FxHashMap<OperationId, Revision>>,
     unconditioned: OnceLock<Unconditioned>,
 }
+
+/// Numbers from which on facts are computed in another way, or no further.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// The budget of one rule's declarations, in examined versions; see [`catalog::Looks`].
+    looks: u64,
+    /// The writes whose reads are kept at a time. Bounds the memory.
+    judged_at_once: usize,
+    /// The number of changes that are examined one by one, before the index of selectable objects is used.
+    near_changes: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes { looks: 2_000_000, judged_at_once: 1 << 18, near_changes: 64 }
+    }
+}
+
+#[cfg(test)]
+impl Facts {
+    /// Facts with sizes that a sketch exceeds.
+    pub(in crate::check) fn of_small_sizes() -> Facts {
+        Facts { sizes: Sizes { looks: 2_000, judged_at_once: 2, near_changes: 1 }, ..Facts::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,6 @@ use crate::order::{Version, Versions, remembers};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// The writes whose reads are kept at a time. Bounds the memory.
-const JUDGED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1 << 18 };
-
 /// The writes that are compared at a time. Bounds the bodies in memory.
 pub const AT_ONCE: usize = 500;
 
@@ -107,7 +104,7 @@ impl Unconditioned {
         // Writes of one object together.
         candidates.sort_by_key(|id| history.operations.key(id.index()));
         let mut found = Unconditioned::default();
-        for candidates in candidates.chunks(JUDGED_AT_ONCE) {
+        for candidates in candidates.chunks(evidence.facts.sizes.judged_at_once) {
             let pair =
                 |id: &OperationId| (history.operations.incarnation(id.index()), history.operations.key(id.index()));
             let memories = ClientKnowledge::collect(evidence, &candidates.iter().map(pair).collect());

@@ -17,9 +17,6 @@ pub struct Staleness {
     pub offset: Option<i64>,
 }
 
-/// The number of changes that are examined one by one, before the index of selectable objects is used.
-const NEAR: usize = if cfg!(test) { 1 } else { 64 };
-
 impl Staleness {
     /// The first known change of a scope above a revision that was complete before a moment.
     pub fn of_scope(
@@ -32,12 +29,12 @@ impl Staleness {
         let history = evidence.history;
         let resource = history.scopes[scope.index()].resource;
         let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
-        let timeline = &evidence.order.timeline;
+        let (timeline, near_changes) = (&evidence.order.timeline, evidence.facts.sizes.near_changes);
         let inside = |v: &Version| {
             history.covers_key(scope, v.key) && history.selects(scope, v.key, v.attributes) != Some(false)
         };
         let mut changes = timeline.of_resource(resource, above, bound);
-        let near = changes.by_ref().take(NEAR).find(inside);
+        let near = changes.by_ref().take(near_changes).find(inside);
         let first = near.or_else(|| {
             // Many selectors and many changes would cost their product, so only objects that the selector may select are
             // examined.
@@ -47,7 +44,7 @@ impl Staleness {
                     let first = |key| timeline.between(key, above, bound).iter().find(inside);
                     keys.into_iter().filter_map(first).min_by_key(|v| (v.revision, v.key))
                 }
-                None => timeline.of_resource(resource, above, bound).skip(NEAR).find(inside),
+                None => timeline.of_resource(resource, above, bound).skip(near_changes).find(inside),
             }
         })?;
         Staleness::by(evidence, first, clock, time)

@@ -197,7 +197,8 @@ impl Specimen {
         let history = self.history();
         let order = Order::derive(&history, &OrderOptions::default());
         let options = Options::default();
-        let evidence = Evidence { history: &history, order: &order, options: &options, facts: &Facts::default() };
+        let evidence =
+            Evidence { history: &history, order: &order, options: &options, facts: &Facts::of_small_sizes() };
         let mut ruling = Ruling::new(rule.slug, &evidence);
         rule.check(&evidence, &mut ruling);
         for finding in &ruling.findings {

@@ -132,7 +132,7 @@ pub fn judged(rule: &Rule, history: &History) -> Trial {
 
 fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     let order = Order::derive(history, &OrderOptions::default());
-    let evidence = Evidence { history, order: &order, options, facts: &Facts::default() };
+    let evidence = Evidence { history, order: &order, options, facts: &Facts::of_small_sizes() };
     let mut ruling = Ruling::new(rule.slug, &evidence);
     rule.check(&evidence, &mut ruling);
     for finding in &ruling.findings {

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 impl History {
     /// The history of a recording.
+    #[doc(hidden)]
     pub fn of_etcd(mut recording: Recording) -> History {
         let mut history = History {
             inputs: std::mem::take(&mut recording.inputs),

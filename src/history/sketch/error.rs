@@ -6,19 +6,24 @@ use std::fmt;
 /// A sketch that cannot be parsed: the place, what was expected there, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SketchError {
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1, in characters.
-    pub column: u32,
-    /// Valid continuations at this place.
-    pub expected: String,
-    /// The text at this place.
-    pub found: String,
-    /// The whole line.
-    pub text: String,
+    line: u32,
+    column: u32,
+    expected: String,
+    found: String,
+    text: String,
 }
 
 impl SketchError {
+    /// The line of the sketch, from 1.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The column in this line, from 1, in characters.
+    pub fn column(&self) -> u32 {
+        self.column
+    }
+
     pub(super) fn at(place: Place, expected: impl Into<String>, found: impl Into<String>) -> SketchError {
         SketchError {
             line: place.line,

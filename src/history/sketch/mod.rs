@@ -14,8 +14,9 @@
 //! kubelet/1@A   |-LIST rv=0 => 12 {a:u1@12}-|  |-DELETE a:u1 => ok-|
 //! kubelet/2@B                                                         |-LIST rv=0 => 12 {a:u1@12}-|
 //! ")?;
-//! assert_eq!(history.operations.len(), 3);
-//! assert_eq!(history.client_name(history.operations.get(2).incarnation), "system:node:node-1");
+//! let judgement = retrograde::judge(&history, &retrograde::Options::default());
+//! let rules: Vec<_> = judgement.findings.iter().map(|finding| finding.rule).collect();
+//! assert_eq!(rules, ["read-your-writes", "unsafe-first-read"]);
 //! # Ok::<(), retrograde::history::sketch::SketchError>(())
 //! ```
 //!
@@ -81,8 +82,8 @@
 //!
 //! # Evidence
 //!
-//! [`evidence`] writes the files that the program reads a sketch from. There is a capture for each client that records
-//! itself, an audit log for each server that records one, and an `etcdctl watch`. A sketch begins at
+//! The program reads a sketch from files in memory. There is a capture for each client that records itself, an audit log
+//! for each server that records one, and an `etcdctl watch`. A sketch begins at
 //! 2026-03-02T09:00:00Z on a clock that is neither ahead nor behind. A step takes six columns or more. A group of drawn
 //! lines begins five columns after the end of the part before it. A server's interval lies inside its client's by a
 //! fifth of a column.
@@ -182,6 +183,7 @@ fn line_offsets(text: &str) -> Vec<u64> {
 }
 
 /// The evidence that recorders of a sketched history would leave.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Files: name and content.
@@ -191,6 +193,7 @@ pub struct Evidence {
 }
 
 /// Lowers a sketch to evidence files.
+#[doc(hidden)]
 pub fn evidence(text: &str) -> Result<Evidence, SketchError> {
     let files = lowering::lower(&parser::parse(text)?);
     let source = |file: &Lowered| {

@@ -9,14 +9,14 @@ pub(crate) mod resource;
 pub(crate) mod tree;
 
 pub use field_capture::{Found, Seen};
-pub use path::{Path, PathError, Step};
+pub use path::{Path, Step};
 pub use resource::ResourceName;
 pub use tree::{Cut, Own, Place, Tree};
 
 use resource::EVERY;
 use std::sync::Arc;
 
-/// The fields to keep: paths by resource.
+/// The fields of objects that reading keeps: paths by resource. [`crate::read_options_for`] makes those of declarations.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     /// Every declared path with its resource, sorted.
@@ -27,6 +27,7 @@ pub struct Fields {
 
 impl Fields {
     /// Fields of these paths. For Secrets only paths below identifying members of `metadata` count ([`IDENTITY`]).
+    #[doc(hidden)]
     pub fn of(declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut declared: Vec<_> = declared.into_iter().collect();
         declared.sort();
@@ -41,6 +42,7 @@ impl Fields {
 
     /// Adds paths for which the objects around the value are noted too: `a.b.c` then distinguishes an object without
     /// `c` from one without `b`.
+    #[doc(hidden)]
     pub fn with_shape(self, declared: impl IntoIterator<Item = (ResourceName, Path)>) -> Fields {
         let mut tree = Arc::unwrap_or_clone(self.tree);
         let mut all = self.declared;
@@ -55,6 +57,7 @@ impl Fields {
     }
 
     /// A checksum of the fields. Evidence that was read with other fields has another content.
+    #[doc(hidden)]
     pub fn fingerprint(&self) -> u64 {
         let kept = format!("{:?} {:?}", self.declared, self.tree.noted().collect::<Vec<_>>());
         u64::from(crc32c::crc32c(kept.as_bytes())) << 32 | kept.len() as u64
@@ -67,11 +70,13 @@ impl Fields {
     }
 
     /// The tree for the parser.
+    #[doc(hidden)]
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }
 
     /// The paths kept of a resource as a tree; `None` if there are none.
+    #[doc(hidden)]
     pub fn cut(&self, plural: &str, group: &str) -> Option<Cut> {
         let mut cut = None;
         for path in self.paths(plural, group) {
@@ -82,6 +87,7 @@ impl Fields {
 
     /// The paths kept of a resource, sorted and separated by spaces. A recorder that cuts objects down writes them
     /// into each.
+    #[doc(hidden)]
     pub fn named(&self, plural: &str, group: &str) -> String {
         let mut named: Vec<String> = self.paths(plural, group).map(ToString::to_string).collect();
         named.sort();

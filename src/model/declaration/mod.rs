@@ -38,22 +38,29 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Declarations of one or more files.
+/// The meaning of fields of objects: the shipped packs, and rules files of a user ([`crate::rules_files`]).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declarations {
     /// Which fields refer to other objects.
+    #[doc(hidden)]
     pub references: Vec<Reference>,
     /// Which fields claim something that only one object may hold.
+    #[doc(hidden)]
     pub allocations: Vec<Allocation>,
     /// How many children controllers keep for their owners.
+    #[doc(hidden)]
     pub children: Vec<Child>,
     /// What must be true of objects.
+    #[doc(hidden)]
     pub invariants: Vec<Invariant>,
     /// Which writes belong together.
+    #[doc(hidden)]
     pub groups: Vec<Group>,
     /// What the writer of certain requests presumes.
+    #[doc(hidden)]
     pub presumptions: Vec<Presumption>,
     /// Which objects name a leader.
+    #[doc(hidden)]
     pub leaderships: Vec<Leadership>,
 }
 
@@ -74,17 +81,19 @@ struct File {
 }
 
 impl Declarations {
-    /// The compiled-in declarations.
+    /// The packs that are compiled in: the built-in resources of Kubernetes.
     pub fn shipped() -> &'static Declarations {
         pack::all()
     }
 
     /// Reads a file that is used beside the packs. Returns the first hundred mistakes in it, or one if the file is not TOML.
+    #[doc(hidden)]
     pub fn read(file: &str, text: &str) -> Result<Declarations, Vec<Mistake>> {
         Declarations::read_after(file, text, Declarations::shipped())
     }
 
     /// The same for a file after others: it may name what they declare.
+    #[doc(hidden)]
     pub fn read_after(file: &str, text: &str, others: &Declarations) -> Result<Declarations, Vec<Mistake>> {
         // One deep stack for all expressions of the file.
         deep(|| Declarations::read_here(file, text, others))
@@ -114,6 +123,7 @@ impl Declarations {
     }
 
     /// The fields that must be kept when evidence is read, so that every declaration can be evaluated.
+    #[doc(hidden)]
     pub fn fields(&self) -> Arc<Fields> {
         let references = self.references.iter().flat_map(|r| r.paths().map(|path| (&r.from, path)));
         let allocations = self.allocations.iter().flat_map(|a| a.paths().map(|path| (&a.resource, path)));
@@ -140,6 +150,7 @@ impl Declarations {
 
     /// Adds the declarations of another file. A declaration replaces one of the same kind and name, so a user's file can override
     /// a pack.
+    #[doc(hidden)]
     pub fn add(&mut self, other: Declarations) {
         fn put<T>(all: &mut Vec<T>, more: Vec<T>, name: impl Fn(&T) -> &str) {
             let mut places: FxHashMap<String, usize> = FxHashMap::default();

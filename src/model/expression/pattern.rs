@@ -21,7 +21,7 @@ const LARGEST: usize = 1 << 20;
 const TABLE: usize = 128 << 10;
 
 /// Bytes of all patterns of a thread. Above it, the thread drops all of them.
-const KEPT: usize = if cfg!(test) { 256 << 10 } else { 16 << 20 };
+const KEPT: usize = 16 << 20;
 
 /// Steps of compiling a pattern, at least.
 const COMPILING: u64 = 200;
@@ -38,16 +38,16 @@ const READ: u64 = 64;
 const STATES: u64 = 128;
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::new(Known::default());
+    static KNOWN: RefCell<Known> = RefCell::new(Known::of(KEPT));
     /// How many patterns this thread has compiled.
     static COMPILED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Compiled patterns; `None` for a text that is not a pattern.
-#[derive(Default)]
 struct Known {
     patterns: FxHashMap<String, Option<Pattern>>,
     bytes: usize,
+    most_bytes: usize,
 }
 
 /// Why a text was not compared with a pattern.
@@ -94,6 +94,11 @@ pub fn compiled() -> u64 {
 }
 
 impl Known {
+    /// No pattern yet, and room for this many bytes.
+    fn of(most_bytes: usize) -> Known {
+        Known { patterns: FxHashMap::default(), bytes: 0, most_bytes }
+    }
+
     fn get(&mut self, pattern: &str, pay: &impl Fn(u64) -> bool) -> Result<Option<&mut Pattern>, Refusal> {
         if !self.patterns.contains_key(pattern) {
             if !pay(price(pattern)) {
@@ -105,8 +110,8 @@ impl Known {
                 None => None,
             };
             let bytes = 2 * pattern.len() + 128 + made.as_ref().map_or(0, Pattern::bytes);
-            if self.bytes + bytes > KEPT {
-                *self = Known::default();
+            if self.bytes + bytes > self.most_bytes {
+                *self = Known::of(self.most_bytes);
             }
             self.bytes += bytes;
             self.patterns.insert(pattern.to_owned(), made);
@@ -261,9 +266,11 @@ mod tests {
             asked("text", if nth % 2 == 0 { "^t" } else { "(" }, 1 << 20).0.ok();
         }
         assert_eq!(compiled(), before + 2);
+        // Each test has a thread and patterns of its own.
+        KNOWN.with_borrow_mut(|known| known.most_bytes = 256 << 10);
         for nth in 0..60 {
             asked("text", &format!("^[a-z]{{3,60}}x{nth}$"), 1 << 20).0.ok();
-            KNOWN.with_borrow(|known| assert!(known.bytes <= KEPT && !known.patterns.is_empty()));
+            KNOWN.with_borrow(|known| assert!(known.bytes <= 256 << 10 && !known.patterns.is_empty()));
         }
         KNOWN.with_borrow(|known| assert!(known.patterns.len() < 60));
     }

@@ -44,8 +44,9 @@ fn times_are_found_wherever_the_last_search_ended() {
 
 #[test]
 fn sights_are_found_as_by_looking_at_all_of_them() {
-    let history = History { clocks: vec![crate::history::Symbol::NONE; 3], ..History::default() };
-    for skew in [None, Some(7)] {
+    // With more clocks than `Moments::MANY`, the start of each key and clock is kept.
+    for (all, skew) in [(3, None), (3, Some(7)), (Moments::MANY + 1, Some(7))] {
+        let history = History { clocks: vec![crate::history::Symbol::NONE; all], ..History::default() };
         let options = OrderOptions { clock_skew: skew, ..OrderOptions::default() };
         let clocks = Order::derive(&history, &options).clocks;
         for count in [0, 1, 15, 16, 17, 40, 300] {
@@ -55,6 +56,7 @@ fn sights_are_found_as_by_looking_at_all_of_them() {
             let reading = Reading { history: &history, facts: &facts };
             let order = reading.in_order(numbers.into_iter());
             let (line, keyed) = (Observations::new(reading, &order), ByKey::new(reading, &order));
+            assert_eq!(keyed.raised.runs.is_empty(), all == 3 || count == 0);
             sights.sort_by_key(Observation::place);
             for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
                 let found = line.line(reading).before(&clocks, clock, time).map(|s| (s.revision, s.clock));

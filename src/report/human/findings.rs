@@ -192,7 +192,7 @@ fn brief(page: &mut Page<'_>, history: &History, finding: &Finding, indent: usiz
 
 /// The summary of a finding, with the place of its last fact.
 fn placed_summary(history: &History, finding: &Finding) -> String {
-    let place = finding.certificate.facts.last().map(|f| facts::place(history, f)).unwrap_or_default();
+    let place = finding.certificate.facts.last().map(|f| f.place(history)).unwrap_or_default();
     let place = if place.is_empty() { place } else { format!(" [{place}]") };
     format!("{}{place}", finding.summary)
 }

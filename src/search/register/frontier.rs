@@ -16,6 +16,7 @@ use super::parent_links::{BEGIN, ParentLinks, Step};
 use super::pending::{Passed, PendingOps};
 use super::pruning::{Reductions, Width};
 use super::successors::{Generator, Successors};
+use super::thresholds::Thresholds;
 use super::witness::{PartialWitness, SegmentBoundary};
 use crate::search::budget::BudgetGuard;
 use crate::search::mask::Mask;
@@ -124,6 +125,7 @@ fn project_dont_care<M: Mask>(
 pub(super) struct FrontierSearch<'p, M> {
     open: PendingOps<'p, M>,
     reductions: Reductions,
+    thresholds: Thresholds,
     width: Width,
     uses: CrashedUseSets,
     paths: ParentLinks,
@@ -175,11 +177,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         FrontierSearch {
             open: PendingOps::new(problem.clone(), event),
             reductions,
+            thresholds: problem.thresholds,
             width,
             uses: CrashedUseSets::new(),
             paths: ParentLinks::default(),
             layers: vec![Layer::new(0, vec![Node { at: first.clone(), optional: 0, is_open: false }])],
-            checkpoints: CheckpointLog::default(),
+            checkpoints: CheckpointLog::new(&problem.thresholds),
             free_layers: Vec::new(),
             current_layer: 0,
             active: vec![(0, first)],
@@ -292,6 +295,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 uses: &mut self.uses,
                 moves: &mut self.moves,
                 reductions: self.reductions,
+                compared_moves: self.thresholds.compared_moves,
                 from,
                 slot,
                 optional: (least, most_optional(least)),
@@ -485,7 +489,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
 
     /// Keeps to the memory limit. If collecting is not enough, it drops the first half of the layers, repeatedly.
     fn free_memory(&mut self, memory: usize) -> Result<(), Limit> {
-        if self.paths.is_due() {
+        if self.paths.is_due(self.thresholds.collected_steps) {
             self.collect();
         }
         if self.bytes() <= memory {

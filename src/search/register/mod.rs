@@ -18,12 +18,13 @@ mod parent_links;
 mod pending;
 mod pruning;
 mod successors;
+mod thresholds;
 mod validation;
 mod witness;
 
 pub(super) use forms::{Forms, RegisterOp};
-pub(super) use pruning::MIN_SEGMENT_EVENTS;
 pub use pruning::{Reductions, Width};
+pub use thresholds::Thresholds;
 pub(super) use validation::is_valid_linearization;
 
 use super::budget::BudgetGuard;
@@ -41,9 +42,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use witness::WitnessBuilder;
 
-/// The state machine of one register, and the operations of a part in the order of their events.
+/// The state machine of one register, the operations of a part in the order of their events, and the thresholds of its search.
 #[derive(Debug)]
 struct Problem<'p> {
+    thresholds: Thresholds,
     automaton: Automaton,
     schedule: EventSchedule<'p>,
 }
@@ -51,7 +53,13 @@ struct Problem<'p> {
 impl<'p> Problem<'p> {
     /// The operations of a part up to event `goal`. `None` if the register forms do not suffice (see [`Automaton::new`]), if a
     /// [`Step`] cannot number all operations, or if a limit is reached.
-    fn new(part: &'p Part, forms: &Forms<'_>, goal: usize, watch: &BudgetGuard<'_>) -> Option<Self> {
+    fn new(
+        part: &'p Part,
+        forms: &Forms<'_>,
+        goal: usize,
+        thresholds: Thresholds,
+        watch: &BudgetGuard<'_>,
+    ) -> Option<Self> {
         // Operations are numbered by invocation, so those after the goal are the last ones.
         let invoked = match part.events.len() {
             all if all == goal => part.calls.len(),
@@ -76,7 +84,7 @@ impl<'p> Problem<'p> {
         let (automaton, class) = automaton?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
         course.classify(&class, automaton.kinds.len(), optional);
-        Some(Problem { automaton, schedule: course })
+        Some(Problem { thresholds, automaton, schedule: course })
     }
 }
 
@@ -97,7 +105,7 @@ pub(super) fn search<'p>(
     {
         return Some(Box::new(Known(order)));
     }
-    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), watch)?);
+    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), switches.thresholds, watch)?);
     Some(match problem.schedule.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
         65..=128 => within::<[u64; 2]>(problem, switches, whole),
@@ -140,7 +148,7 @@ fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: SearchConfig, w
             };
             let (wide, everything) = (way(Width::Beam(WIDE)), way(Width::Everything));
             let work = initial_budget(problem.schedule.events.len());
-            let first = SpeculativeSearch::new(begin(Width::Beam(1)), switches.min_segment_events);
+            let first = SpeculativeSearch::new(begin(Width::Beam(1)), switches.thresholds.segment_events);
             let way = Portfolio::new(work, first, move || Portfolio::new(work, wide(), everything));
             let way = way.grace_rounds(if whole { ROUNDS } else { 0 });
             Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })

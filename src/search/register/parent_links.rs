@@ -71,11 +71,8 @@ pub(super) enum Place {
 pub(super) struct ParentLinks {
     steps: Vec<(u32, Step)>,
     /// Steps after the last collection.
-    kept: usize,
+    pub(super) kept: usize,
 }
-
-/// New steps between two collections, at least.
-const FEW: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 
 /// The empty path.
 pub(super) const BEGIN: u32 = u32::MAX;
@@ -102,9 +99,9 @@ impl ParentLinks {
         steps
     }
 
-    /// Whether enough steps are new since the last collection.
-    pub(super) fn is_due(&self) -> bool {
-        self.steps.len() > self.kept + self.kept / 2 + FEW
+    /// Whether enough steps are new since the last collection: `least`, and half as many as that one kept.
+    pub(super) fn is_due(&self, least: usize) -> bool {
+        self.steps.len() > self.kept + self.kept / 2 + least
     }
 
     /// Drops the steps that are on none of these paths, and renumbers the paths.

@@ -61,6 +61,3 @@ pub enum Width {
     /// The whole layer.
     Everything,
 }
-
-/// Default for [`SearchConfig::min_segment_events`](crate::search::SearchConfig::min_segment_events).
-pub(in crate::search) const MIN_SEGMENT_EVENTS: usize = 1 << 13;

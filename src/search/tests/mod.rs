@@ -6,7 +6,8 @@ pub(super) mod shapes;
 
 use super::check::by_steps_within;
 use super::{
-    Budget, Call, History, Limit, Outcome, Reductions, SearchConfig, SpecHistory, Verdict, Width, check, check_with,
+    Budget, Call, History, Limit, Outcome, Reductions, SearchConfig, SpecHistory, Thresholds, Verdict, Width, check,
+    check_with,
 };
 use crate::model::Spec;
 use oracle::{is_beginning, is_linearizable, is_order};
@@ -18,9 +19,6 @@ use rayon::prelude::*;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-
-/// Events of a segment: even a small history has several of them.
-const SHORT_LEG: usize = 5;
 
 /// All configurations of the search.
 fn ways() -> Vec<SearchConfig> {
@@ -36,10 +34,11 @@ fn ways() -> Vec<SearchConfig> {
         Reductions { forgotten_states: false, ..all },
     ];
     let widths = [None, Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
-    let mut ways = vec![SearchConfig { forms: false, ..SearchConfig::default() }];
+    let shipped = SearchConfig::default();
+    let mut ways = vec![SearchConfig { forms: false, ..shipped }];
     for reductions in reductions {
-        ways.extend(widths.map(|width| SearchConfig { width, reductions, ..SearchConfig::default() }));
-        ways.push(SearchConfig { min_segment_events: SHORT_LEG, reductions, ..SearchConfig::default() });
+        ways.push(SearchConfig { reductions, ..shipped });
+        ways.extend(widths.map(|width| SearchConfig { width, reductions, thresholds: Thresholds::SMALL, ..shipped }));
     }
     ways
 }
@@ -204,7 +203,8 @@ fn verdicts_and_certificates_are_the_same_for_any_number_of_threads() {
     let mut random = Random(4);
     for _ in 0..300 {
         let history = History::new(register_history(FEW, &mut random)).unwrap_or_else(|e| panic!("{e}"));
-        let decide = || check(&Register, &history, &Budget::default());
+        let small = SearchConfig { thresholds: Thresholds::SMALL, ..SearchConfig::default() };
+        let decide = || check_with(&Register, &history, &Budget::default(), &small);
         assert_eq!(one.install(decide), three.install(decide), "{:#?}", history.calls());
     }
 }

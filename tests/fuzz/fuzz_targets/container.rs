@@ -4,9 +4,8 @@
 mod framing;
 
 use retrograde::history::snapshot::{VERSION, read};
-use retrograde::ingest::fields::Fields;
-use retrograde::report::page::Look;
-use retrograde::report::{Format, Part, Report};
+use retrograde::ingest::Fields;
+use retrograde::report::{Format, Look, Part, Report};
 
 /// Reads bytes as a container, then judges and reports its content without a panic.
 fn judge(bytes: &[u8]) {
@@ -16,7 +15,7 @@ fn judge(bytes: &[u8]) {
         let judgement = retrograde::judge(history, &retrograde::Options::default());
         let report = Report { histories: vec![Part::of(history, &judgement)] };
         for format in [Format::Json, Format::Human, Format::Html] {
-            format.sink(Look::default()).write(&report, &mut std::io::sink()).expect("nothing to fail");
+            report.write(format, Look::default(), &mut std::io::sink()).expect("nothing to fail");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use retrograde::history::{Domains, load, sketch};
 use retrograde::ingest::{FileId, InputFile};
-use retrograde::model::declaration::Declarations;
+use retrograde::model::Declarations;
 use std::sync::Arc;
 
 /// Machines that violate the rules of the guide.

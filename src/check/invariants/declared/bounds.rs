@@ -37,7 +37,7 @@ fn on<R>(rules: &str, sketch: &str, ask: impl FnOnce(&Evidence<'_>) -> R) -> R {
     let history: History = drawn_for(sketch, &declarations);
     let order = Order::derive(&history, &OrderOptions::default());
     let options = Options { declarations, ..Options::default() };
-    let facts = Facts::default();
+    let facts = Facts::of_small_sizes();
     ask(&Evidence { history: &history, order: &order, options: &options, facts: &facts })
 }
 

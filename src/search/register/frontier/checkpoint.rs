@@ -9,16 +9,8 @@
 use super::{Configuration, FrontierSearch, Layer, Node, Passed};
 use crate::search::budget::BudgetGuard;
 use crate::search::mask::Mask;
+use crate::search::register::thresholds::Thresholds;
 use crate::search::verdict::Limit;
-
-/// Layers of an interval, at most.
-const LONG: usize = if cfg!(test) { 3 } else { 256 };
-
-/// Layers of an interval that are worth a checkpoint.
-const SHORT: usize = if cfg!(test) { 2 } else { 32 };
-
-/// The newest intervals, which keep their layers: the search mostly backtracks over a short distance.
-const NEAR: usize = if cfg!(test) { 1 } else { 4 };
 
 /// The active configurations of a layer when it was first passed.
 #[derive(Debug)]
@@ -52,17 +44,19 @@ pub(super) struct CheckpointLog<M> {
     growing: Option<(usize, Begin<M>)>,
     /// The configurations that intervals keep, including those of checkpoints.
     kept: usize,
+    /// Layers of an interval that are worth a checkpoint.
+    least_layers: usize,
     /// Layers are being recomputed, and the others are set aside.
     pub(super) recomputing: bool,
 }
 
-impl<M> Default for CheckpointLog<M> {
-    fn default() -> Self {
-        CheckpointLog { whole: Vec::new(), growing: None, kept: 0, recomputing: false }
-    }
-}
-
 impl<M> CheckpointLog<M> {
+    /// No interval yet.
+    pub(super) fn new(thresholds: &Thresholds) -> Self {
+        let least_layers = thresholds.checkpoint_layers;
+        CheckpointLog { whole: Vec::new(), growing: None, kept: 0, least_layers, recomputing: false }
+    }
+
     /// The configurations that they keep.
     pub(super) fn begins(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
         let begins = self.whole.iter_mut().map(|whole| &mut whole.2);
@@ -80,7 +74,7 @@ impl<M> CheckpointLog<M> {
     /// Ends the growing interval at a layer.
     fn end(&mut self, rung: usize) {
         match self.growing.take() {
-            Some((at, begin)) if rung >= at + SHORT => self.whole.push((at, rung, begin)),
+            Some((at, begin)) if rung >= at + self.least_layers => self.whole.push((at, rung, begin)),
             Some((_, begin)) => self.kept -= begin.active.len(),
             None => {}
         }
@@ -122,11 +116,11 @@ impl<M: Mask> FrontierSearch<'_, M> {
     /// configuration had passed before.
     pub(super) fn mark(&mut self) {
         let begin = self.checkpoints.growing.as_ref().map_or(0, |growing| growing.0);
-        if self.current_layer < begin + LONG || self.active.is_empty() {
+        if self.current_layer < begin + self.thresholds.interval_layers || self.active.is_empty() {
             return;
         }
         self.checkpoints.end(self.current_layer);
-        if self.checkpoints.whole.len() > NEAR {
+        if self.checkpoints.whole.len() > self.thresholds.whole_intervals {
             let first = self.checkpoints.whole.remove(0);
             self.drop_layers(first);
         }

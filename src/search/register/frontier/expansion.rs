@@ -23,12 +23,6 @@ use rayon::prelude::*;
 #[cfg(test)]
 mod tests;
 
-/// Active configurations from which other threads are worth waking.
-const MIN_PARALLEL_CONFIGURATIONS: usize = if cfg!(test) { 3 } else { 256 };
-
-/// Active configurations of a chunk.
-const CHUNK_CONFIGURATIONS: usize = if cfg!(test) { 1 } else { 16 };
-
 /// Chunks for each thread between two insertions. The successors of these chunks are not compared with each other by several
 /// threads.
 const CHUNKS_PER_THREAD: usize = 4;
@@ -43,6 +37,7 @@ const BESIDE: usize = 4;
 struct Expansion<'l, 'p, M> {
     open: &'l PendingOps<'p, M>,
     reductions: Reductions,
+    compared_moves: u64,
     width: Width,
     /// The slot that returns.
     slot: u32,
@@ -86,7 +81,7 @@ struct Successor<M> {
 impl<M: Mask> FrontierSearch<'_, M> {
     /// Whether several threads expand the layer.
     pub(super) fn is_wide(&self) -> bool {
-        self.active.len() >= MIN_PARALLEL_CONFIGURATIONS
+        self.active.len() >= self.thresholds.parallel_configurations
             && self.reductions.dominance
             // A thread that waits for a guess must not pick up work that waits for the same guess.
             && !self.splice_candidates.is_guess()
@@ -106,21 +101,22 @@ impl<M: Mask> FrontierSearch<'_, M> {
             if left < memory / 2 {
                 break;
             }
-            let share = CHUNK_CONFIGURATIONS * CHUNKS_PER_THREAD * rayon::current_num_threads();
+            let chunk = self.thresholds.chunk_configurations;
+            let share = chunk * CHUNKS_PER_THREAD * rayon::current_num_threads();
             let end = self.active.len().min(turn + share);
             let layer = Expansion {
                 open: &self.open,
                 reductions: self.reductions,
+                compared_moves: self.thresholds.compared_moves,
                 width: self.width,
                 slot,
                 current: &self.layers[self.current_layer].entries,
                 next: &self.layers[self.current_layer + 1].entries,
                 uses: &self.uses,
                 heap: self.heap,
-                memory: left / BESIDE / (end - turn).div_ceil(CHUNK_CONFIGURATIONS),
+                memory: left / BESIDE / (end - turn).div_ceil(chunk),
             };
-            let shares =
-                self.active[turn..end].par_chunks(CHUNK_CONFIGURATIONS).map(|going| layer.expand_chunk(going, watch));
+            let shares = self.active[turn..end].par_chunks(chunk).map(|going| layer.expand_chunk(going, watch));
             let shares: Vec<Chunk<M>> = match shares.collect::<Result<_, Limit>>() {
                 Ok(shares) => shares,
                 Err(Limit::Memory) => break,
@@ -210,6 +206,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
                 uses: &mut share.uses,
                 moves: &mut share.moves,
                 reductions: self.reductions,
+                compared_moves: self.compared_moves,
                 from,
                 slot: self.slot,
                 optional: (least, most_optional(least)),

@@ -52,12 +52,6 @@ const MAX_SEGMENTS: usize = 4;
 /// Two segments must meet within this many events after the beginning of the later one.
 const SPLICE_WINDOW: u32 = 1 << 10;
 
-/// Half of a segment is hard if it does more work than this for each event. Usual is a work of two.
-const HARD_WORK_PER_EVENT: u64 = if cfg!(test) { 2 } else { 4 };
-
-/// Events of a half, at least.
-const MIN_HALF_EVENTS: u32 = if cfg!(test) { 1 << 6 } else { 1 << 11 };
-
 /// Partial moves of one generation after which a guess is given up.
 const MOST_DRAFTS: u64 = 1 << 11;
 
@@ -454,7 +448,7 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
         while leg.goal.is_none() && leg.search.open.at < leg.end {
             let (at, end, begun) = (leg.search.open.at, leg.end, leg.search.work());
             let half = at.midpoint(end);
-            if half < at + MIN_HALF_EVENTS || leg.is_half {
+            if half < at + self.problem.thresholds.half_events || leg.is_half {
                 leg.goal = self.goal(&mut leg.search, end)?;
                 break;
             }
@@ -463,7 +457,8 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
                 SegmentRunner { watch: self.watch.competing(&needless, 1), problem: self.problem.clone(), ..*self };
             let first = || {
                 let goal = self.goal(&mut leg.search, half);
-                let is_hard = leg.search.work() - begun > HARD_WORK_PER_EVENT * u64::from(half - at);
+                let usual = self.problem.thresholds.hard_work_per_event * u64::from(half - at);
+                let is_hard = leg.search.work() - begun > usual;
                 if !is_hard || goal.is_none() {
                     needless.store(0, Ordering::Relaxed);
                 }

@@ -9,7 +9,7 @@ use crate::search::events::events;
 use crate::search::history::{Call, History};
 use crate::search::partition::registers;
 use crate::search::register::Forms;
-use crate::search::tests::random::{Random, Register, Text, long_history, long_text_history};
+use crate::search::tests::random::{Ask, Random, Register, Text, Told, long_history, long_text_history};
 use crate::search::tests::shapes;
 use crate::search::verdict::Budget;
 use std::slice;
@@ -55,7 +55,7 @@ impl<'p> Walk<'p> {
     /// The successors of a configuration past the return of a slot with these reductions.
     fn moves(&mut self, from: &Configuration<Slots>, slot: u32, reductions: Reductions) -> Vec<Configuration<Slots>> {
         let FrontierSearch { open, uses, moves, .. } = &mut self.ladder;
-        let finder = Generator { open, uses, moves, reductions, from, slot, optional: (0, ENOUGH) };
+        let finder = Generator { open, uses, moves, reductions, compared_moves: 4, from, slot, optional: (0, ENOUGH) };
         let more = finder.find(usize::MAX, &BudgetGuard::begin(&Budget::default()));
         assert!(more.is_ok(), "{more:?}");
         moves.found.iter().map(|found| found.to.clone()).collect()
@@ -176,7 +176,8 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compare
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(spec, &history).unwrap_or_else(|| panic!("registers have forms"));
     for part in &registers(&history, events(history.calls()), &forms) {
-        let Some(problem) = Problem::new(part, &forms, part.events.len(), &BudgetGuard::begin(&Budget::default()))
+        let Some(problem) =
+            Problem::new(part, &forms, part.events.len(), Thresholds::SMALL, &BudgetGuard::begin(&Budget::default()))
         else {
             continue;
         };
@@ -234,4 +235,52 @@ fn what_is_open_is_in_the_order_of_returns_wherever_a_search_goes() {
             }
         });
     }
+}
+
+/// A search of 240 calls with these thresholds: whether it finds a linearization, and whether it had a checkpoint, collected
+/// steps, and expanded a layer on several threads. The last number is its work.
+fn searched(calls: &[Call<Ask, Told>], width: Width, thresholds: Thresholds) -> (Option<bool>, [bool; 3], u64) {
+    let mut found = None;
+    busy::with_thresholds(thresholds, calls.to_vec(), |problem, _, _| {
+        let mut ladder = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), width);
+        let reached = ladder.run(1 << 18, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        let reached = reached.unwrap_or_else(|limit| panic!("{limit:?}"));
+        let widest = ladder.layers.iter().map(|layer| layer.entries.len()).max();
+        let crossed = [
+            ladder.layers.iter().any(|layer| layer.checkpoint.is_some()),
+            ladder.paths.kept > 0,
+            widest >= Some(thresholds.parallel_configurations),
+        ];
+        found = Some((reached.map(|reached| matches!(reached, Reached::Goal(..))), crossed, ladder.work()));
+    });
+    found.unwrap_or_else(|| panic!("a search"))
+}
+
+#[test]
+fn small_histories_exceed_the_small_thresholds_and_are_decided_as_with_the_shipped_ones() {
+    let (mut random, mut exceeded, mut decided) = (Random(23), [0; 4], 0);
+    for round in 0..24 {
+        let busy = busy::Busy {
+            calls: 240,
+            clients: [6, 10][round % 2],
+            values: [3, 20][round / 2 % 2],
+            unknown: [0, 5][round / 4 % 2],
+            wrong: (round % 3 == 1).then_some(random.below(20) as i64),
+        };
+        let calls = busy.draw(&mut random);
+        for width in [Width::Beam(8), Width::Everything] {
+            let [small, shipped] =
+                [Thresholds::SMALL, Thresholds::default()].map(|thresholds| searched(&calls, width, thresholds));
+            assert_eq!(shipped.1[..2], [false; 2], "{busy:?}");
+            if let (Some(small), Some(shipped)) = (small.0, shipped.0) {
+                assert_eq!(small, shipped, "{busy:?} {width:?}");
+                decided += 1;
+            }
+            // Equal partial moves are left out sooner, so the work differs.
+            let [checkpoint, collected, wide] = small.1;
+            let all = [checkpoint, collected, wide, small.2 != shipped.2];
+            exceeded.iter_mut().zip(all).for_each(|(count, is_over)| *count += u32::from(is_over));
+        }
+    }
+    assert!(decided > 24 && exceeded.iter().all(|count| *count > 2), "{decided} were decided, exceeded: {exceeded:?}");
 }

@@ -78,9 +78,6 @@ struct PartialKey<M> {
     idle: M,
 }
 
-/// Partial moves of one configuration before equal ones are looked for. (Small histories have few.)
-const FEW: u64 = if cfg!(test) { 4 } else { 64 };
-
 /// A step of a partial move.
 #[derive(Clone, Copy, Debug)]
 struct Applied {
@@ -166,6 +163,8 @@ pub(super) struct Generator<'f, 'p, M> {
     pub(super) uses: &'f mut CrashedUseSets,
     pub(super) moves: &'f mut Successors<M>,
     pub(super) reductions: Reductions,
+    /// [`Thresholds::compared_moves`](super::thresholds::Thresholds::compared_moves).
+    pub(super) compared_moves: u64,
     pub(super) from: &'f Configuration<M>,
     /// The slot that returns.
     pub(super) slot: u32,
@@ -197,7 +196,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         self.moves.drafts.clear();
         self.moves.trail.clear();
         self.moves.seen.clear();
-        let begun = self.moves.work;
+        let (begun, compared_moves) = (self.moves.work, self.compared_moves);
         let mut more = false;
         self.find_reach(task, NEVER);
         let root = Applied { step: Step::change(0), from: DONT_CARE, owing: false };
@@ -227,7 +226,7 @@ impl<M: Mask> Generator<'_, '_, M> {
                     None => {}
                 }
             }
-            if self.moves.work - begun > FEW && !draft.last.owing && !self.is_new(&draft) {
+            if self.moves.work - begun > compared_moves && !draft.last.owing && !self.is_new(&draft) {
                 continue;
             }
             self.moves.trail.truncate(draft.depth as usize);

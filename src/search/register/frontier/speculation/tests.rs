@@ -1,12 +1,13 @@
 //! Histories of thousands of operations, on one and on several threads.
 
 use super::*;
-use crate::search::check;
+use crate::search::check_with;
+use crate::search::config::SearchConfig;
 use crate::search::history::{Call, History, Outcome};
 use crate::search::register::frontier::tests::busy::{Busy, pools, with_problem};
 use crate::search::register::pruning::Reductions;
 use crate::search::register::witness::WitnessBuilder;
-use crate::search::register::{Problem, is_valid_linearization};
+use crate::search::register::{Problem, Thresholds, is_valid_linearization};
 use crate::search::tests::random::{Ask, Random, Register, Told};
 use crate::search::verdict::{Budget, Verdict};
 use std::sync::Arc;
@@ -49,6 +50,9 @@ fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) 
 #[test]
 fn violations_are_told_alike_on_any_number_of_threads() {
     let (pools, mut random, mut violated) = (pools(), Random(22), 0);
+    let segment_events = Thresholds::default().segment_events;
+    let thresholds = Thresholds { segment_events, ..Thresholds::SMALL };
+    let config = SearchConfig { thresholds, ..SearchConfig::default() };
     for round in 0..40 {
         let busy = Busy {
             calls: 400 + random.below(1_200),
@@ -58,7 +62,7 @@ fn violations_are_told_alike_on_any_number_of_threads() {
             wrong: Some(random.below(20) as i64),
         };
         let history = History::new(busy.draw(&mut random)).unwrap_or_else(|e| panic!("{e}"));
-        let decide = || check(&Register, &history, &Budget::default());
+        let decide = || check_with(&Register, &history, &Budget::default(), &config);
         let found = pools.each_ref().map(|pool| pool.install(decide));
         assert!(found.iter().all(|other| *other == found[0]), "{busy:?}: {found:?}");
         violated += u32::from(matches!(found[0], Verdict::Violated(_)));

@@ -4,7 +4,7 @@ use crate::search::budget::BudgetGuard;
 use crate::search::events::events;
 use crate::search::history::{Call, History, Outcome};
 use crate::search::partition::{Part, registers};
-use crate::search::register::{Forms, Problem};
+use crate::search::register::{Forms, Problem, Thresholds};
 use crate::search::tests::random::{Ask, Random, Register, Told};
 use crate::search::verdict::Budget;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -76,10 +76,19 @@ pub(in crate::search::register::frontier) fn with_problem(
     calls: Vec<Call<Ask, Told>>,
     test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
 ) {
+    with_thresholds(Thresholds::SMALL, calls, test);
+}
+
+/// [`with_problem`] for a search with these thresholds.
+pub(in crate::search::register::frontier) fn with_thresholds(
+    thresholds: Thresholds,
+    calls: Vec<Call<Ask, Told>>,
+    test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
+) {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
     let forms = Forms::of(&Register, &history).unwrap_or_else(|| panic!("registers have forms"));
     let parts = registers(&history, events(history.calls()), &forms);
     let part = parts.iter().max_by_key(|part| part.events.len()).unwrap_or_else(|| panic!("calls"));
-    let problem = Problem::new(part, &forms, part.events.len(), &BudgetGuard::begin(&Budget::default()));
+    let problem = Problem::new(part, &forms, part.events.len(), thresholds, &BudgetGuard::begin(&Budget::default()));
     test(&Arc::new(problem.unwrap_or_else(|| panic!("forms are enough"))), part, &forms);
 }
