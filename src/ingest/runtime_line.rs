@@ -164,15 +164,20 @@ mod tests {
 
     #[test]
     fn parts_are_joined_past_lines_of_the_other_stream() {
-        let lines =
-            ["T stdout P {\"a\":", "T stderr F I0302 x", "T stdout P:x \"b c", "T stdout F d\"}", "T stdout F rest"];
+        let lines = [
+            "2026 stdout P {\"a\":",
+            "2026 stderr F I0302 x",
+            "2026 stdout P:x \"b c",
+            "2026 stdout F d\"}",
+            "2026 stdout F rest",
+        ];
         let text = lines.join("\n");
         let found = joined(text.as_bytes(), 100).unwrap();
         assert_eq!((&*found.text, found.by_docker), (r#"{"a":"b cd"}"#, false));
         assert_eq!(&text[..found.length], lines[..4].join("\n"));
         let others: Vec<_> = found.others.iter().map(|(nth, place)| (*nth, &text[place.clone()])).collect();
         assert_eq!(others, [(1, lines[1])]);
-        assert_eq!(joined(text.as_bytes(), 10).unwrap_err(), lines[0].len());
+        assert_eq!(joined(text.as_bytes(), 10).unwrap_err(), lines[..2].join("\n").len());
         // The last part is missing, another line stands in its place, or the first line is whole.
         let length = |lines: &[&str]| lines.join("\n").len();
         for (lines, searched) in
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn lines_are_closed_behind_the_last_part_of_each() {
-        let (p, f, q, g) = ("T stdout P a\n", "T stdout F a\n", "T stderr P a\n", "T stderr F a\n");
+        let (p, f, q, g) = ("2026 stdout P a\n", "2026 stdout F a\n", "2026 stderr P a\n", "2026 stderr F a\n");
         for (lines, expected) in [
             (vec![f, g], 2),
             (vec![f, p], 1),
@@ -212,6 +217,6 @@ mod tests {
             let length: usize = lines[..expected].iter().map(|line| line.len()).sum();
             assert_eq!(closed(lines.concat().as_bytes()), length, "{lines:?}");
         }
-        assert_eq!(closed(b"T stdout F a\nT stdout F b"), 13);
+        assert_eq!(closed(b"2026 stdout F a\nT stdout F b"), 16);
     }
 }

@@ -57,7 +57,10 @@ fn docker(events: &[&str]) -> Vec<u8> {
     lines(written.into_iter())
 }
 
-const RUNTIMES: [(&str, fn(&[&str]) -> Vec<u8>); 2] = [("CRI-O", cri), ("Docker", docker)];
+/// Writes events as lines of a container.
+type Write = fn(&[&str]) -> Vec<u8>;
+
+const RUNTIMES: [(&str, Write); 2] = [("CRI-O", cri), ("Docker", docker)];
 
 fn incident() -> Incident {
     let path = Path::new("histories/incidents/kubelet-restart/buggy");

@@ -298,15 +298,21 @@ impl ClientKnowledge {
         moment: (Time, ClockId),
         is_other: impl Fn(&LastRead) -> bool,
     ) -> bool {
+        let reads = self.of(of.0, of.1);
+        if reads.len() <= FEW_READS {
+            let is_another = |g: &LastRead| matches!(g.known, Known::Life(_)) && is_other(g);
+            return open(evidence, reads, moment).any(|open| reads[open].iter().any(is_another));
+        }
         let lives = self.lives().get(&of).into_iter().flat_map(FxHashMap::values);
         lives.filter(|life| is_other(&life.reads[0])).any(|life| open(evidence, &life.reads, moment).next().is_some())
     }
 
-    /// The reads that show an object, by process, name and uid. Each question about one life then looks at its reads alone.
+    /// The reads that show an object, by process, name and uid, of names that a process read often. Each question about one
+    /// life then looks at its reads alone.
     fn lives(&self) -> &FxHashMap<(IncarnationId, KeyId), FxHashMap<Symbol, ReadsOfLife>> {
         self.lives.get_or_init(|| {
             let mut all: FxHashMap<_, FxHashMap<Symbol, ReadsOfLife>> = FxHashMap::default();
-            for (of, reads) in &self.of {
+            for (of, reads) in self.of.iter().filter(|(_, reads)| reads.len() > FEW_READS) {
                 for read in reads {
                     if let Known::Life(uid) = read.known {
                         all.entry(*of).or_default().entry(uid).or_default().push(*read);
