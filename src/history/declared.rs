@@ -48,7 +48,7 @@ impl History {
 
 impl History {
     /// Whether any object may have a value at a path: the evidence has each of its leading names.
-    pub fn has_names_of(&self, path: &Path) -> bool {
+    pub(crate) fn has_names_of(&self, path: &Path) -> bool {
         is_identity(&path.steps) || path.leading_names().all(|name| self.names.find(name).is_some())
     }
 }
