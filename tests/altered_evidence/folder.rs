@@ -41,7 +41,9 @@ pub fn all() -> Vec<Folder> {
         let bytes = fs::read(entry.path()).unwrap();
         Folder { files: vec![File { name: place.to_owned(), bytes }], sources: Vec::new() }
     };
-    let mut samples: Vec<Folder> = fs::read_dir("tests/samples").unwrap().flatten().map(sample).collect();
+    let entries = ["tests/samples", "tests/samples/exports"].map(|path| fs::read_dir(path).unwrap().flatten());
+    let files = entries.into_iter().flatten().filter(|entry| entry.path().is_file());
+    let mut samples: Vec<Folder> = files.map(sample).collect();
     samples.sort_by(|a, b| a.files[0].name.cmp(&b.files[0].name));
     folders.extend(samples);
     folders
