@@ -140,7 +140,7 @@ fn lines(text: &[&[u8]], versioned: bool, forced: Option<Format>) -> Option<(For
         if outline.end != Some(line.len()) {
             return None;
         }
-        let of_parts = || is_part_of_event(line).then_some(Format::Audit);
+        let of_parts = || runtime_line::begins_event(line).then_some(Format::Audit);
         let format = forced.or_else(|| format_of(&outline, line, versioned)).or_else(of_parts)?;
         Some((format, Framing::Lines))
     })
@@ -162,18 +162,13 @@ fn is_stamped_event(line: &[u8]) -> bool {
         return format_of(&Outline::of(row.event.as_bytes()), row.event.as_bytes(), false) == Some(Format::Audit);
     }
     match envelope::event_in(line) {
-        envelope::Found::Part => envelope::is_audit_text(line),
+        envelope::Found::Part => runtime_line::begins_event(line.as_bytes()),
         envelope::Found::Event(at) if at > 0 => {
             let value = &line.as_bytes()[at..];
             format_of(&Outline::of(value), value, false) == Some(Format::Audit)
         }
         _ => false,
     }
-}
-
-/// Whether a line of a container runtime is the first part of an audit event.
-fn is_part_of_event(line: &[u8]) -> bool {
-    runtime_line::is_runtime(line) && envelope::is_audit_text(text_of(line))
 }
 
 /// Whether a list, which begins in a line, has an audit event or an envelope among its first elements.

@@ -4,8 +4,12 @@
 //! Docker's driver `json-file` writes objects, of which the last part alone ends with a line end. Lines of the other
 //! stream may stand between the parts. Sources: Kubernetes, `staging/src/k8s.io/cri-client/pkg/logs`; moby,
 //! `daemon/logger/jsonfilelog` and `daemon/logger/copier.go`.
+//!
+//! Trap: where a file of a rotated log is missing, the parts of two events meet. Joined, they could read as an event that
+//! no server wrote. So the times of parts must be near, and an event that begins ends the line before it.
 
 use super::envelope::unescaped;
+use super::timestamp;
 use std::ops::Range;
 
 /// Least length of a part by Docker. A shorter line without a line end went through an agent that removes line ends.
@@ -14,6 +18,13 @@ const LEAST_OF_DOCKER: usize = 16 << 10;
 /// Bytes in front of the text of a line, and behind it, that are searched.
 const LONGEST_FRAME: usize = 1024;
 
+/// Nanoseconds between the times of two parts of a line. A runtime reads the parts one after the other.
+const MOST_BETWEEN: u64 = 1_000_000_000;
+
+/// Beginnings of an audit event, by themselves and inside a string of JSON.
+const BEGINNINGS: [&[u8]; 2] =
+    [br#"{"kind":"Event","apiVersion":"audit.k8s.io/"#, br#"{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/"#];
+
 /// One line of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RuntimeLine<'t> {
@@ -21,6 +32,8 @@ struct RuntimeLine<'t> {
     /// Whether the next line of its stream continues it.
     is_part: bool,
     text: &'t [u8],
+    /// RFC 3339.
+    time: &'t [u8],
     by_docker: bool,
 }
 
@@ -37,34 +50,48 @@ impl<'t> RuntimeLine<'t> {
     fn of_cri(line: &'t [u8]) -> Option<RuntimeLine<'t>> {
         let frame = &line[..line.len().min(LONGEST_FRAME)];
         let mut words = frame.splitn(4, |byte| *byte == b' ');
-        let (_, stream, flag, text) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (time, stream, flag, text) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let is_part = match flag {
             [b'P'] | [b'P', b':', ..] => true,
             [b'F'] | [b'F', b':', ..] => false,
             _ => return None,
         };
         let text = &line[frame.len() - text.len()..];
-        Some(RuntimeLine { is_stderr: is_stderr(stream)?, is_part, text, by_docker: false })
+        Some(RuntimeLine { is_stderr: is_stderr(stream)?, is_part, text, time, by_docker: false })
     }
 
     fn of_docker(line: &'t [u8]) -> Option<RuntimeLine<'t>> {
         const BEFORE_STREAM: &[u8] = b"\",\"stream\":\"";
+        const BEFORE_TIME: &[u8] = b"\"time\":\"";
+        let until_quote = |bytes: &'t [u8]| bytes.split(|byte| *byte == b'"').next();
         let rest = line.strip_prefix(b"{\"log\":\"")?;
         let frame = rest.len().saturating_sub(LONGEST_FRAME);
         let end = frame + memchr::memmem::rfind(&rest[frame..], BEFORE_STREAM)?;
-        let (text, stream) = (&rest[..end], rest[end + BEFORE_STREAM.len()..].split(|byte| *byte == b'"').next()?);
+        let (text, members) = (&rest[..end], &rest[end + BEFORE_STREAM.len()..]);
+        let time = memchr::memmem::rfind(members, BEFORE_TIME).map_or(&[][..], |at| &members[at + BEFORE_TIME.len()..]);
         let is_part = text.len() >= LEAST_OF_DOCKER && !ends_with_line_end(text);
-        Some(RuntimeLine { is_stderr: is_stderr(stream)?, is_part, text, by_docker: true })
+        let (is_stderr, time) = (is_stderr(until_quote(members)?)?, until_quote(time)?);
+        Some(RuntimeLine { is_stderr, is_part, text, time, by_docker: true })
     }
 
-    /// Appends its text without escapes.
-    fn append_to(&self, text: &mut String) -> Option<()> {
-        let own = std::str::from_utf8(self.text).ok()?;
+    /// Appends its text without escapes. A runtime may cut inside a character.
+    fn append_to(&self, text: &mut Vec<u8>) -> Option<()> {
         match self.by_docker {
-            true => text.push_str(&unescaped(own)),
-            false => text.push_str(own.trim_end_matches('\r')),
+            true => text.extend_from_slice(unescaped(std::str::from_utf8(self.text).ok()?).as_bytes()),
+            false => text.extend_from_slice(self.text.strip_suffix(b"\r").unwrap_or(self.text)),
         }
         Some(())
+    }
+
+    fn begins_event(&self) -> bool {
+        self.text.starts_with(BEGINNINGS[usize::from(self.by_docker)])
+    }
+
+    /// Whether it can continue the line of a part.
+    fn continues(&self, part: &RuntimeLine<'_>) -> bool {
+        let time = |line: &RuntimeLine<'_>| timestamp::parse(std::str::from_utf8(line.time).ok()?);
+        let are_near = time(part).zip(time(self)).is_some_and(|(a, b)| a.0.abs_diff(b.0) <= MOST_BETWEEN);
+        are_near && !self.begins_event()
     }
 }
 
@@ -85,6 +112,11 @@ fn ends_with_line_end(text: &[u8]) -> bool {
 /// Whether bytes begin with a line of a container runtime.
 pub(super) fn is_runtime(bytes: &[u8]) -> bool {
     RuntimeLine::of(first(bytes)).is_some()
+}
+
+/// Whether bytes begin with a line of a container runtime that begins with an audit event.
+pub(super) fn begins_event(bytes: &[u8]) -> bool {
+    RuntimeLine::of(first(bytes)).is_some_and(|line| line.begins_event())
 }
 
 /// Whether more bytes may complete the line that begins the bytes.
@@ -127,26 +159,30 @@ pub(super) struct Joined {
     pub others: Vec<(u32, Range<usize>)>,
 }
 
-/// Joins the line whose first part begins the bytes. Fails if it is no part, if its last part is missing, or if the line, or
-/// what stands between its parts, is longer than `longest`. The error is the length of the lines that were searched for the
-/// last part: no other line that begins there has one.
+/// Joins the line whose first part begins the bytes. Fails if it is no part, if its last part is missing, if it is no UTF-8
+/// text, or if the line, or what stands between its parts, is longer than `longest`. The error is the length of the lines
+/// that were searched for the last part: no other line that begins there has one.
 pub(super) fn joined(bytes: &[u8], longest: usize) -> Result<Joined, usize> {
     let begin = RuntimeLine::of(first(bytes)).filter(|line| line.is_part).ok_or(0_usize)?;
-    let mut joined = Joined { text: String::new(), by_docker: begin.by_docker, length: 0, others: Vec::new() };
+    let (mut text, mut others, mut last) = (Vec::new(), Vec::new(), begin);
     let (mut start, mut between) = (0, 0);
     for (nth, end) in (0..).zip(memchr::memchr_iter(b'\n', bytes).chain([bytes.len()])) {
         let line = RuntimeLine::of(&bytes[start..end]).filter(|line| line.by_docker == begin.by_docker).ok_or(start)?;
         if line.is_stderr == begin.is_stderr {
-            line.append_to(&mut joined.text).ok_or(end)?;
-            if !line.is_part {
-                joined.length = end;
-                return Ok(joined);
+            if start > 0 && !line.continues(&last) {
+                return Err(start);
             }
+            line.append_to(&mut text).ok_or(end)?;
+            if !line.is_part {
+                let text = String::from_utf8(text).map_err(|_| end)?;
+                return Ok(Joined { text, by_docker: begin.by_docker, length: end, others });
+            }
+            last = line;
         } else {
             between += end - start;
-            joined.others.push((nth, start..end));
+            others.push((nth, start..end));
         }
-        if joined.text.len().max(between) > longest {
+        if text.len().max(between) > longest {
             return Err(end);
         }
         start = end + 1;
@@ -158,18 +194,20 @@ pub(super) fn joined(bytes: &[u8], longest: usize) -> Result<Joined, usize> {
 mod tests {
     use super::*;
 
+    const TIME: &str = "2026-03-02T09:00:00.5Z";
+
     fn docker(text: &str, stream: &str) -> String {
-        serde_json::json!({"log": text, "stream": stream, "time": "t"}).to_string()
+        serde_json::json!({"log": text, "stream": stream, "time": TIME}).to_string()
     }
 
     #[test]
     fn parts_are_joined_past_lines_of_the_other_stream() {
         let lines = [
-            "2026 stdout P {\"a\":",
-            "2026 stderr F I0302 x",
-            "2026 stdout P:x \"b c",
-            "2026 stdout F d\"}",
-            "2026 stdout F rest",
+            "2026-03-02T09:00:00Z stdout P {\"a\":",
+            "2026-03-02T09:00:00Z stderr F I0302 x",
+            "2026-03-02T09:00:00Z stdout P:x \"b c",
+            "2026-03-02T09:00:00Z stdout F d\"}",
+            "2026-03-02T09:00:00Z stdout F rest",
         ];
         let text = lines.join("\n");
         let found = joined(text.as_bytes(), 100).unwrap();
@@ -201,8 +239,51 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_meet_where_a_file_is_missing_are_not_joined() {
+        let cri = |second: u32, flag: char, text: &str| format!("2026-03-02T09:00:{second:02}Z stdout {flag} {text}");
+        let event = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","a":1}"#;
+        for (next, is_joined) in [
+            (cri(1, 'F', "b\"}"), true),
+            (cri(0, 'F', "b\"}"), true),
+            // Parts of one line are not seconds apart.
+            (cri(3, 'F', "b\"}"), false),
+            ("then stdout F b\"}".to_owned(), false),
+            ("2026-13-02T09:00:00Z stdout F b\"}".to_owned(), false),
+            (cri(1, 'F', event), false),
+            (cri(1, 'P', event), false),
+        ] {
+            let first = cri(0, 'P', r#"{"a":"x"#);
+            let found = joined(format!("{first}\n{next}").as_bytes(), 100);
+            assert_eq!(
+                found.map(|joined| joined.text).map_err(|length| length == first.len() + 1),
+                match is_joined {
+                    true => Ok(r#"{"a":"xb"}"#.to_owned()),
+                    false => Err(true),
+                }
+            );
+        }
+        assert!(begins_event(cri(0, 'P', event).as_bytes()) && begins_event(docker(event, "stdout").as_bytes()));
+        assert!(!begins_event(cri(0, 'P', "{\"a\":1}").as_bytes()) && !begins_event(event.as_bytes()));
+    }
+
+    #[test]
+    fn a_runtime_may_cut_inside_a_character() {
+        let line = |flag: u8, text: &[u8]| [b"2026-03-02T09:00:00Z stdout ", &[flag, b' '][..], text].concat();
+        let (before, after) = "{\"a\":\"é\"}".as_bytes().split_at(7);
+        let found = joined(&[line(b'P', before), line(b'F', after)].join(&b'\n'), 100).unwrap();
+        assert_eq!(found.text, "{\"a\":\"é\"}");
+        let odd = [line(b'P', before), line(b'F', b"x\"}")].join(&b'\n');
+        assert_eq!(joined(&odd, 100).unwrap_err(), odd.len());
+    }
+
+    #[test]
     fn lines_are_closed_behind_the_last_part_of_each() {
-        let (p, f, q, g) = ("2026 stdout P a\n", "2026 stdout F a\n", "2026 stderr P a\n", "2026 stderr F a\n");
+        let (p, f, q, g) = (
+            "2026-03-02T09:00:00Z stdout P a\n",
+            "2026-03-02T09:00:00Z stdout F a\n",
+            "2026-03-02T09:00:00Z stderr P a\n",
+            "2026-03-02T09:00:00Z stderr F a\n",
+        );
         for (lines, expected) in [
             (vec![f, g], 2),
             (vec![f, p], 1),
@@ -217,6 +298,6 @@ mod tests {
             let length: usize = lines[..expected].iter().map(|line| line.len()).sum();
             assert_eq!(closed(lines.concat().as_bytes()), length, "{lines:?}");
         }
-        assert_eq!(closed(b"2026 stdout F a\nT stdout F b"), 16);
+        assert_eq!(closed(b"2026-03-02T09:00:00Z stdout F a\nT stdout F b"), 32);
     }
 }

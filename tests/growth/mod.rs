@@ -15,7 +15,7 @@ const BYTES: u64 = 20_000;
 const LONG: usize = 100_000;
 
 /// Shapes whose lines are meant to be problems.
-const PROBLEMS: [&str; 2] = ["etcd-copied-operations", "witness-disorder"];
+const PROBLEMS: [&str; 3] = ["audit-parts-without-end", "etcd-copied-operations", "witness-disorder"];
 
 /// Shapes whose streams lack nearly every change. Findings are about pairs, up to the limit of a rule.
 const PAIRS: [&str; 4] = ["capture-streams", "capture-gaps", "capture-clients-of-streams", "capture-clocks-of-streams"];

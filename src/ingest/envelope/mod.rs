@@ -244,7 +244,7 @@ pub(super) fn is_envelope(text: &str) -> bool {
 }
 
 /// Whether text seems to be an audit event, by its beginning.
-pub(super) fn is_audit_text(text: &str) -> bool {
+fn is_audit_text(text: &str) -> bool {
     let mut end = text.len().min(64 << 10);
     while !text.is_char_boundary(end) {
         end -= 1;

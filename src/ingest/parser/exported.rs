@@ -80,8 +80,9 @@ impl<B: Batch> Parser<'_, B> {
                 Some(outcome) => self.settle(line, outcome),
             }
         } else {
-            self.tally.export.other(envelope::OTHER_TEXT);
-            self.settle(line, Outcome::Unknown);
+            // It may be the rest of an event.
+            self.tally.export.other(envelope::PARTS);
+            self.settle(line, passed_over(envelope::PARTS));
         }
         for (nth, place) in joined.others {
             self.value(line + nth, offset + place.start as u64, &bytes[place]);

@@ -86,6 +86,11 @@ impl Call {
 
     /// Writes the call as an audit event.
     pub fn audit(&self, out: &mut Evidence, n: u64) {
+        writeln!(out, "{}", self.event(n));
+    }
+
+    /// The audit event.
+    pub fn event(&self, n: u64) -> String {
         let level = if self.asked.is_empty() && self.answered.is_empty() { "Metadata" } else { "RequestResponse" };
         let id = if self.id.is_empty() { format!("a{n}") } else { self.id.clone() };
         let mut object = format!(r#"{{"resource":"{}","apiVersion":"v1""#, self.resource);
@@ -105,8 +110,7 @@ impl Call {
         ]
         .concat();
         let time = n * self.step;
-        writeln!(
-            out,
+        format!(
             r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"{level}","auditID":"{id}","stage":"{}","requestURI":"{}","verb":"{}","user":{{"username":"{}"}},"objectRef":{object}}},"requestReceivedTimestamp":"{}","stageTimestamp":"{}"{more}}}"#,
             self.stage,
             self.uri(),
@@ -114,7 +118,7 @@ impl Call {
             self.user,
             at(time, 0),
             at(time, self.takes),
-        );
+        )
     }
 
     /// Writes the call as request and response of a capture.

@@ -341,6 +341,26 @@ pub const SHAPES: &[Shape] = &[
         out.list(|out, n| round(n, 50).audit(out, n));
         writeln!(out, "]}}");
     }),
+    whole("audit-parts", "audit.log", |out| {
+        out.each(|out, n| {
+            let event = round(n, 50).event(n);
+            let (first, rest) = event.split_at(event.len() / 3);
+            let (second, last) = rest.split_at(rest.len() / 2);
+            writeln!(out, "{RUNTIME} P {first}\n{RUNTIME} P {second}\n{RUNTIME} F {last}");
+        });
+    }),
+    whole("audit-parts-of-one-line", "audit.log", |out| {
+        let event = round(0, 50).event(0);
+        let (first, last) = event.split_at(event.len() - 1);
+        writeln!(out, "{RUNTIME} P {first}");
+        out.each(|out, n| writeln!(out, r#"{RUNTIME} P ,"a{n}":1"#));
+        writeln!(out, "{RUNTIME} F {last}");
+    }),
+    whole("audit-parts-without-end", "audit.log", |out| {
+        let event = round(0, 50).event(0);
+        writeln!(out, "{RUNTIME} F {event}\n{RUNTIME} P {}", &event[..event.len() / 2]);
+        out.each(|out, n| writeln!(out, r#"{RUNTIME} P {{"a{n}":"#));
+    }),
     whole("audit-files", "audit-0.log", |out| {
         out.each(|out, n| {
             if n % 40 == 39 {
@@ -357,6 +377,9 @@ pub const SHAPES: &[Shape] = &[
     lines("list-objects", "objects.json", |n| pod(n, n, n + 1)),
     lines("list-objects-of-one-key", "objects.json", |n| pod(0, 0, n + 1)),
 ];
+
+/// The beginning of a line by CRI-O.
+const RUNTIME: &str = "2026-03-02T09:00:00Z stdout";
 
 const fn audit(name: &'static str, call: fn(u64) -> Call) -> Shape {
     Shape { name, draw: Draw::Audit(call) }
