@@ -6,11 +6,10 @@
 
 use super::archive;
 use super::call;
-use super::envelope;
+use super::envelope::{self, runtime_line};
 use super::etcd::{is_store, wal};
 use super::format::Format;
 use super::json_outline::{Evidence, Outline};
-use super::runtime_line;
 use super::sniff::{Detected, Framing, Seen};
 use super::stream::{self, Stream};
 use memchr::memmem;

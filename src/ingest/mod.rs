@@ -59,7 +59,6 @@ pub(crate) mod problem;
 mod read_totals;
 pub(crate) mod reports;
 mod reread;
-mod runtime_line;
 mod sniff;
 pub(crate) mod source;
 mod source_rule;

@@ -11,14 +11,14 @@ pub(super) use etcd::parse_whole;
 use super::block::{Block, Layout};
 use super::block_reader::too_long;
 use super::detection::trimmed_end;
-use super::envelope::{self, Envelope, Origin};
+use super::envelope::{self, Envelope, Origin, runtime_line};
 use super::export::Export;
 use super::format::Format;
 use super::json_outline::{Evidence, Outline};
 use super::limits::KEPT_PROBLEMS_PER_FILE;
 use super::problem::{Fault, Found, size};
 use super::text::Loose;
-use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body, runtime_line};
+use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body};
 use memchr::memmem;
 use serde::Deserialize;
 

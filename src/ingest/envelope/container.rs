@@ -1,7 +1,8 @@
 //! Lines of Docker's driver `json-file`: `{"log":"...\n","stream":"stdout","time":"..."}`.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, unquoted};
 use super::line::PARTS;
+use super::runtime_line::is_part_of_docker;
 use super::{Envelope, Opening, Origin};
 
 /// One line of a container.
@@ -17,8 +18,7 @@ fn line<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
     if log.is_empty() {
         return false;
     }
-    // Docker cuts lines of more than 16 KiB; only the last part has the line end. Log agents remove line ends.
-    let is_part = is_docker && log.starts_with('"') && log.len() >= 16 << 10 && !log.ends_with("\\n\"");
+    let is_part = is_docker && log.starts_with('"') && is_part_of_docker(unquoted(log).as_bytes());
     if is_part {
         out.other(log, PARTS);
     } else {

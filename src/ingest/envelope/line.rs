@@ -1,6 +1,7 @@
 //! Events behind a prefix on a line: a time (exports of CloudWatch to S3), or a time, a stream and a flag (CRI-O and
 //! containerd).
 
+use super::runtime_line::RuntimeLine;
 use super::{Cursor, Envelope};
 
 /// A line with a prefix. It is in no table, since it is no JSON.
@@ -37,10 +38,10 @@ pub fn event_in(text: &str) -> Found {
     if !is_stamped(line) {
         return Found::Nothing;
     }
-    if let Some((flag, at)) = of_runtime(line) {
-        return match flag.starts_with('P') {
+    if let Some(of_runtime) = RuntimeLine::of_cri(line.as_bytes()) {
+        return match of_runtime.is_part {
             true => Found::Part,
-            false if line[at..].starts_with('{') => Found::Event(begin + at),
+            false if of_runtime.text.starts_with(b"{") => Found::Event(text.len() - of_runtime.text.len()),
             false => Found::Nothing,
         };
     }
@@ -66,16 +67,6 @@ pub fn is_stamped(line: &str) -> bool {
         [b'<', digit, ..] => digit.is_ascii_digit(),
         _ => false,
     }
-}
-
-/// The flag of a line in the format of the container runtime interface, `TIME STREAM FLAG TEXT`, and the offset of the
-/// text.
-fn of_runtime(line: &str) -> Option<(&str, usize)> {
-    let (_, rest) = line.split_once(' ')?;
-    let rest = rest.strip_prefix("stdout ").or_else(|| rest.strip_prefix("stderr "))?;
-    let (flag, text) = rest.split_once(' ')?;
-    let is_flag = matches!(flag.as_bytes(), [b'F' | b'P'] | [b'F' | b'P', b':', ..]);
-    is_flag.then_some((flag, line.len() - text.len()))
 }
 
 #[cfg(test)]

@@ -22,11 +22,12 @@ mod otlp;
 mod packed;
 mod quoted;
 mod records;
+pub(super) mod runtime_line;
 
 pub(super) use container::DOCKER;
 pub(super) use csv::{ROW as CSV_ROW, is_header, row as csv_row};
 pub(super) use line::{Found, OTHER_TEXT, PARTS, STAMPED, event_in, is_stamped};
-pub(super) use quoted::{Quoted, unescaped};
+pub(super) use quoted::Quoted;
 
 use super::json_outline::{Evidence, Outline};
 use super::limits::{DEEPEST_ENVELOPE, LONGEST_NAME};

@@ -2,10 +2,10 @@
 
 use super::{Outcome, Parser};
 use crate::ingest::Batch;
+use crate::ingest::envelope::runtime_line::Joined;
 use crate::ingest::envelope::{self, Envelope, Found as Held, Origin, Sink};
 use crate::ingest::json_outline::{Evidence, Outline};
 use crate::ingest::problem::{Fault, Found};
-use crate::ingest::runtime_line::Joined;
 
 impl<B: Batch> Parser<'_, B> {
     /// Parses one line or document that holds an audit event, a list of them, or an envelope. `None`: each event has an

@@ -8,8 +8,8 @@
 //! Trap: where a file of a rotated log is missing, the parts of two events meet. Joined, they could read as an event that
 //! no server wrote. So the times of parts must be near, and an event that begins ends the line before it.
 
-use super::envelope::unescaped;
-use super::timestamp;
+use super::quoted::unescaped;
+use crate::ingest::timestamp;
 use std::ops::Range;
 
 /// Least length of a part by Docker. A shorter line without a line end went through an agent that removes line ends.
@@ -27,11 +27,11 @@ const BEGINNINGS: [&[u8]; 2] =
 
 /// One line of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RuntimeLine<'t> {
+pub(super) struct RuntimeLine<'t> {
     is_stderr: bool,
     /// Whether the next line of its stream continues it.
-    is_part: bool,
-    text: &'t [u8],
+    pub is_part: bool,
+    pub text: &'t [u8],
     /// RFC 3339.
     time: &'t [u8],
     by_docker: bool,
@@ -47,7 +47,8 @@ impl<'t> RuntimeLine<'t> {
         }
     }
 
-    fn of_cri(line: &'t [u8]) -> Option<RuntimeLine<'t>> {
+    /// Reads a line of CRI-O or containerd.
+    pub fn of_cri(line: &'t [u8]) -> Option<RuntimeLine<'t>> {
         let frame = &line[..line.len().min(LONGEST_FRAME)];
         let mut words = frame.splitn(4, |byte| *byte == b' ');
         let (time, stream, flag, text) = (words.next()?, words.next()?, words.next()?, words.next()?);
@@ -69,7 +70,7 @@ impl<'t> RuntimeLine<'t> {
         let end = frame + memchr::memmem::rfind(&rest[frame..], BEFORE_STREAM)?;
         let (text, members) = (&rest[..end], &rest[end + BEFORE_STREAM.len()..]);
         let time = memchr::memmem::rfind(members, BEFORE_TIME).map_or(&[][..], |at| &members[at + BEFORE_TIME.len()..]);
-        let is_part = text.len() >= LEAST_OF_DOCKER && !ends_with_line_end(text);
+        let is_part = is_part_of_docker(text);
         let (is_stderr, time) = (is_stderr(until_quote(members)?)?, until_quote(time)?);
         Some(RuntimeLine { is_stderr, is_part, text, time, by_docker: true })
     }
@@ -103,24 +104,25 @@ fn is_stderr(stream: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a text with escapes ends with the escape of a line end.
-fn ends_with_line_end(text: &[u8]) -> bool {
+/// Whether a text with escapes is a part that Docker cut: only the last part ends with the escape of a line end.
+pub(super) fn is_part_of_docker(text: &[u8]) -> bool {
     let escapes = |rest: &[u8]| rest.iter().rev().take_while(|byte| **byte == b'\\').count();
-    text.strip_suffix(b"n").is_some_and(|rest| escapes(rest) % 2 == 1)
+    let ends_line = text.strip_suffix(b"n").is_some_and(|rest| escapes(rest) % 2 == 1);
+    text.len() >= LEAST_OF_DOCKER && !ends_line
 }
 
 /// Whether bytes begin with a line of a container runtime.
-pub(super) fn is_runtime(bytes: &[u8]) -> bool {
+pub fn is_runtime(bytes: &[u8]) -> bool {
     RuntimeLine::of(first(bytes)).is_some()
 }
 
 /// Whether bytes begin with a line of a container runtime that begins with an audit event.
-pub(super) fn begins_event(bytes: &[u8]) -> bool {
+pub fn begins_event(bytes: &[u8]) -> bool {
     RuntimeLine::of(first(bytes)).is_some_and(|line| line.begins_event())
 }
 
 /// Whether more bytes may complete the line that begins the bytes.
-pub(super) fn may_go_on(bytes: &[u8]) -> bool {
+pub fn may_go_on(bytes: &[u8]) -> bool {
     let is_whole = bytes.contains(&b'\n');
     !is_whole || RuntimeLine::of(first(bytes)).is_some_and(|line| line.is_part)
 }
@@ -131,7 +133,7 @@ fn first(bytes: &[u8]) -> &[u8] {
 }
 
 /// The length of the leading lines behind which no line lacks parts, with the last line end.
-pub(super) fn closed(bytes: &[u8]) -> usize {
+pub fn closed(bytes: &[u8]) -> usize {
     let (mut is_open, mut start, mut closed) = ([false; 2], 0, 0);
     for end in memchr::memchr_iter(b'\n', bytes) {
         match RuntimeLine::of(&bytes[start..end]) {
@@ -148,7 +150,7 @@ pub(super) fn closed(bytes: &[u8]) -> usize {
 
 /// A line that was joined from its parts.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub struct Joined {
     /// Its text.
     pub text: String,
     /// Whether Docker wrote the parts.
@@ -162,7 +164,7 @@ pub(super) struct Joined {
 /// Joins the line whose first part begins the bytes. Fails if it is no part, if its last part is missing, if it is no UTF-8
 /// text, or if the line, or what stands between its parts, is longer than `longest`. The error is the length of the lines
 /// that were searched for the last part: no other line that begins there has one.
-pub(super) fn joined(bytes: &[u8], longest: usize) -> Result<Joined, usize> {
+pub fn joined(bytes: &[u8], longest: usize) -> Result<Joined, usize> {
     let begin = RuntimeLine::of(first(bytes)).filter(|line| line.is_part).ok_or(0_usize)?;
     let (mut text, mut others, mut last) = (Vec::new(), Vec::new(), begin);
     let (mut start, mut between) = (0, 0);
