@@ -224,10 +224,10 @@ impl Placed {
     }
 }
 
-/// Insertion sort for a nearly sorted list, such as answers in the order of their requests. After 8 moves per element it falls
-/// back to a full sort.
+/// Insertion sort for a nearly sorted list, such as answers in the order of their requests. A list that needs more than 8 moves
+/// per element is mostly a row of sorted lists, such as streams. The stable sort merges those.
 fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let mut steps = 8 * all.len();
+    let mut moves = 0;
     for at in 1..all.len() {
         let one = all[at];
         let mut to = at;
@@ -236,9 +236,9 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
             to -= 1;
         }
         all[to] = one;
-        match steps.checked_sub(at - to) {
-            Some(left) => steps = left,
-            None => return all.sort_unstable_by(compare),
+        moves += at - to;
+        if moves > 8 * at + 64 {
+            return all.sort_by(compare);
         }
     }
 }

@@ -173,6 +173,7 @@ impl ClientKnowledge {
         }
         for glimpses in memories.of.values_mut() {
             glimpses.sort_by_key(|glimpse| (glimpse.moment.1, glimpse.moment.0));
+            glimpses.shrink_to_fit();
         }
         memories
     }

@@ -94,18 +94,83 @@ struct Origin {
     base: Option<Base>,
 }
 
-/// The event of a key at a revision: the delivery, its watch, its uid, and whether the object was in the scope after it.
-type Heard = (Revision, usize, OperationId, Symbol, bool);
+/// The event of a key at a revision.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    revision: Revision,
+    delivery: u32,
+    watch: OperationId,
+    uid: Symbol,
+    /// Whether the object was in the scope after it.
+    member: bool,
+}
+
+/// A key in a scope.
+type Place = (ScopeId, KeyId);
+
+/// Events of keys by revision. Streams side by side bring one event many times: the last delivery stands for all of them.
+#[derive(Debug, Default)]
+struct Gathered {
+    of: FxHashMap<Place, Vec<Heard>>,
+    /// Events that came after later ones of their key.
+    late: Vec<(Place, Heard)>,
+}
+
+impl Gathered {
+    fn add(&mut self, place: Place, heard: Heard) {
+        let known = self.of.entry(place).or_default();
+        if known.last().is_none_or(|last| last.revision < heard.revision) {
+            return known.push(heard);
+        }
+        match known.binary_search_by_key(&heard.revision, |known| known.revision) {
+            Ok(at) if known[at].delivery > heard.delivery => {}
+            Ok(at) => known[at] = heard,
+            Err(_) => self.late.push((place, heard)),
+        }
+    }
+
+    fn by_place(mut self) -> ByPlace {
+        for (place, heard) in self.late {
+            self.of.entry(place).or_default().push(heard);
+        }
+        let mut all = ByPlace { starts: FxHashMap::default(), events: Vec::new() };
+        all.starts.reserve(self.of.len());
+        for (place, mut heard) in self.of {
+            heard.sort_unstable_by_key(|heard| (heard.revision, Reverse(heard.delivery)));
+            heard.dedup_by_key(|heard| heard.revision);
+            all.starts.insert(place, (all.events.len() as u32, heard.len() as u32));
+            all.events.extend(heard);
+        }
+        all
+    }
+}
+
+/// Events in one list, because every first event of a key on a stream asks for them.
+#[derive(Debug, Default)]
+struct ByPlace {
+    /// The start and the number of each key's events.
+    starts: FxHashMap<Place, (u32, u32)>,
+    events: Vec<Heard>,
+}
+
+impl ByPlace {
+    /// The last event of a key through a revision.
+    fn last(&self, place: Place, through: Revision) -> Option<&Heard> {
+        let (start, count) = *self.starts.get(&place)?;
+        let heard = &self.events[start as usize..][..count as usize];
+        heard[..heard.partition_point(|heard| heard.revision <= through)].last()
+    }
+}
 
 /// The known past of every stream.
 #[derive(Debug)]
 pub struct Membership<'h> {
     evidence: Evidence<'h>,
     origins: FxHashMap<OperationId, Origin>,
-    /// Events of scopes with several streams, by revision: those that a later stream of the scope may begin after.
-    heard: FxHashMap<(ScopeId, KeyId), Vec<Heard>>,
+    /// Events of scopes with several streams: those that a later stream of the scope may begin after.
+    heard: ByPlace,
     /// Keys with an event at an unknown place in the revision order.
-    open: FxHashSet<(ScopeId, KeyId)>,
+    open: FxHashSet<Place>,
     /// Items of the list that was used last, by key.
     listed: Option<(OperationId, FxHashMap<KeyId, u32>)>,
 }
@@ -123,20 +188,21 @@ impl<'h> Membership<'h> {
         let lists = whole_lists(evidence, &of_scope);
         let (origins, heard, open) = Default::default();
         let mut membership = Membership { evidence: *evidence, origins, heard, open, listed: None };
+        let mut gathered = Gathered::default();
         for (scope, mut courses) in of_scope {
             courses.sort_by_key(|(begin, course)| (*begin, course.watch));
-            membership.follow(lists.get(&scope).map_or(&[][..], |lists| lists), &courses);
+            membership.follow(lists.get(&scope).map_or(&[][..], |lists| lists), &courses, &mut gathered);
         }
-        for heard in membership.heard.values_mut() {
-            // Streams side by side bring one event many times. The last one stands for all of them.
-            heard.sort_unstable_by_key(|heard| (Reverse(heard.0), Reverse(heard.1)));
-            heard.dedup_by_key(|heard| heard.0);
-            heard.reverse();
-        }
+        membership.heard = gathered.by_place();
         membership
     }
 
-    fn follow(&mut self, lists: &[(Revision, OperationId)], courses: &[(Revision, Course<'h>)]) {
+    fn follow(
+        &mut self,
+        lists: &[(Revision, OperationId)],
+        courses: &[(Revision, Course<'h>)],
+        gathered: &mut Gathered,
+    ) {
         let mut origin = Origin { from: Revision::NONE, base: None };
         let mut through: Option<Revision> = None;
         let last_begin = courses.last().map_or(Revision::NONE, |(begin, _)| *begin);
@@ -155,14 +221,21 @@ impl<'h> Membership<'h> {
             } else {
                 self.origins.insert(course.watch, origin);
             }
-            let reached = self.hear(course, *begin, last_begin, courses.len() > 1);
+            let kept = (courses.len() > 1).then_some(last_begin);
+            let reached = self.hear(course, *begin, kept, gathered);
             through = Some(known.map_or(reached, |known| known.max(reached)));
         }
     }
 
-    /// Records the events of a stream through the start of the last stream of the scope, if the scope has several streams.
+    /// Gathers the events of a stream through a revision: the start of the last stream of the scope, if there are several.
     /// Returns the highest revision that the stream reached before an error.
-    fn hear(&mut self, course: &Course<'h>, begin: Revision, last_begin: Revision, keep: bool) -> Revision {
+    fn hear(
+        &mut self,
+        course: &Course<'h>,
+        begin: Revision,
+        through: Option<Revision>,
+        gathered: &mut Gathered,
+    ) -> Revision {
         let (evidence, scope) = (self.evidence, course.operation.scope);
         let mut reached = begin;
         for index in course.initial.start..course.live.end {
@@ -172,15 +245,14 @@ impl<'h> Membership<'h> {
             }
             let live = index >= course.live.start;
             let misdated = evidence.order.timeline.is_misdated(index);
-            if d.key.is_some() && keep {
+            if let Some(through) = through.filter(|_| d.key.is_some()) {
+                let revision = if live { d.revision } else { begin };
                 if misdated || (live && d.revision <= reached) {
                     self.open.insert((scope, d.key));
-                } else {
-                    let at = if live { d.revision } else { begin };
-                    if at <= last_begin {
-                        let heard = (at, index, course.watch, d.uid, d.kind != DeliveryKind::Deleted);
-                        self.heard.entry((scope, d.key)).or_default().push(heard);
-                    }
+                } else if revision <= through {
+                    let (delivery, member) = (index as u32, d.kind != DeliveryKind::Deleted);
+                    let heard = Heard { revision, delivery, watch: course.watch, uid: d.uid, member };
+                    gathered.add((scope, d.key), heard);
                 }
             }
             if live && !misdated {
@@ -208,12 +280,13 @@ impl<'h> Membership<'h> {
         if self.open.contains(&(scope, key)) {
             return None;
         }
-        if let Some(heard) = self.heard.get(&(scope, key)) {
-            let last = heard[..heard.partition_point(|heard| heard.0 <= start)].last();
-            let inside = |heard: &&Heard| heard.0 > origin.from || matches!(origin.base, Some(Base::Marker(..)) | None);
-            if let Some((_, index, watch, uid, member)) = last.filter(|heard| heard.0 >= origin.from).filter(inside) {
-                return Some(Said { by: By::Event(*index, *watch), uid: *uid, member: *member });
-            }
+        let inside = |heard: &&Heard| match origin.base {
+            Some(Base::List(_)) => heard.revision > origin.from,
+            Some(Base::Marker(..)) | None => heard.revision >= origin.from,
+        };
+        if let Some(heard) = self.heard.last((scope, key), start).filter(inside) {
+            let by = By::Event(heard.delivery as usize, heard.watch);
+            return Some(Said { by, uid: heard.uid, member: heard.member });
         }
         match origin.base? {
             Base::Marker(watch, marker) => {

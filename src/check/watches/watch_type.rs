@@ -5,7 +5,7 @@ use crate::check::facts::commit_evidence;
 use crate::check::watches::scope_membership::{By, Membership, Said};
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
-use crate::history::{DeliveryKind, IncarnationId, KeyId, Marks, OperationId, Revision, ScopeId};
+use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Marks, Revision, ScopeId};
 use crate::order::{Change, Provenance};
 use rustc_hash::FxHashMap;
 
@@ -25,10 +25,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut membership = Membership::of(evidence);
     let mut disagreements = Disagreements::default();
+    let mut last = LastEvents::default();
     for course in Course::all(evidence) {
-        // The stream's last event of a key; `None` if that is open.
-        let mut said: FxHashMap<KeyId, Option<Said>> = FxHashMap::default();
-        let mut identified = true;
+        last.forget(history);
+        let (mut identified, mut checked) = (true, 0);
         let mut reached = Revision::NONE;
         let initial = history.deliveries[course.initial.clone()].iter();
         let began = initial.map(|d| d.revision).max().unwrap_or_default();
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
                 // The event may be about any object.
-                said.clear();
+                last.forget(history);
                 identified = false;
             }
             if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
@@ -47,22 +47,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             if evidence.order.timeline.is_misdated(index) {
-                said.insert(d.key, None);
+                last.replace(d.key, None);
                 continue;
             }
             let live = index >= course.live.start;
             if live {
                 if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
                     // The event's place in the order is open, so the membership after it is open too.
-                    said.insert(d.key, None);
+                    last.replace(d.key, None);
                     continue;
                 }
                 reached = d.revision;
             }
-            let by = By::Event(index, course.watch);
-            let now = Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted };
-            let before = said.insert(d.key, Some(now));
-            if live && selects.is_none() && against_order(evidence, ruling, &course, index) {
+            let before = last.replace(d.key, Some(index));
+            let in_order = if live && selects.is_none() { by_order(evidence, &course, index) } else { None };
+            checked += u64::from(in_order.is_some());
+            if let Some(Err((shown, was))) = in_order {
+                contradicted(evidence, ruling, &course, index, shown, was);
                 continue;
             }
             if live {
@@ -72,9 +73,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if !live && (course.marker.is_some() || before.is_none()) {
                 continue;
             }
-            let before = before.unwrap_or_else(|| membership.at_start(&course, d.key).filter(|_| identified));
+            let before = match before {
+                Some(event) => event.map(|event| {
+                    let d = &history.deliveries[event];
+                    let by = By::Event(event, course.watch);
+                    Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted }
+                }),
+                None => membership.at_start(&course, d.key).filter(|_| identified),
+            };
             let Some(before) = before else { continue };
-            ruling.checked(course.operation.incarnation);
+            checked += 1;
             let same = before.uid == d.uid && d.uid.is_some();
             let reason = match (d.kind, before.by) {
                 (DeliveryKind::Added, _) if before.member && same => {
@@ -117,20 +125,48 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             };
             ruling.found(evidence.unless_lost(course.settle(draft)));
         }
+        ruling.checked_many(course.operation.incarnation, checked);
     }
     disagreements.judge(evidence, ruling);
 }
 
-/// Whether the revision order proves the type of an event of an unselected scope wrong. States the finding if so.
-fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize) -> bool {
+/// The last event of each key on a stream. One table serves all streams, one after the other.
+#[derive(Default)]
+struct LastEvents {
+    /// Per key: the round that wrote the entry, and the event.
+    of: Vec<(u32, u32)>,
+    round: u32,
+}
+
+impl LastEvents {
+    /// Marks an event at an open place in the order.
+    const OPEN: u32 = u32::MAX;
+
+    /// Begins anew, without an event of any key.
+    fn forget(&mut self, history: &History) {
+        self.of.resize(history.keys.len(), (0, 0));
+        self.round += 1;
+    }
+
+    /// Sets the last event of a key, `None` for one whose place is open. Returns the one before, if there was one.
+    fn replace(&mut self, key: KeyId, event: Option<usize>) -> Option<Option<usize>> {
+        let now = (self.round, event.map_or(LastEvents::OPEN, |event| event as u32));
+        let (round, before) = std::mem::replace(&mut self.of[key.index()], now);
+        (round == self.round).then_some((before != LastEvents::OPEN).then_some(before as usize))
+    }
+}
+
+/// Whether the type of an event of an unselected scope fits the revision order; `None` if that is open. The error is the
+/// evidence against it, and what the change was.
+fn by_order(evidence: &Evidence<'_>, course: &Course<'_>, index: usize) -> Option<Result<(), (Fact, &'static str)>> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
     if course.operation.marks.has(Marks::SAVED) || !course.operation.scope.is_some() {
-        return false;
+        return None;
     }
     let versions = timeline.versions(d.key);
-    let Some(at) = versions.through(d.revision).checked_sub(1) else { return false };
-    let Some(version) = versions.get(at).filter(|version| version.revision == d.revision) else { return false };
+    let at = versions.through(d.revision).checked_sub(1)?;
+    let version = versions.get(at).filter(|version| version.revision == d.revision)?;
     let earlier = at.checked_sub(1).and_then(|at| versions.get(at));
     let lived = earlier.filter(|v| {
         v.uid == d.uid && v.uid.is_some() && v.change.lives() == Some(true) && v.provenance < Provenance::Base
@@ -140,26 +176,21 @@ fn against_order(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cour
         lived.filter(|_| d.kind == DeliveryKind::Added && (course.start.is_some() || course.marker.is_some()))
     {
         let says = format!("{} existed at revision {} already", history.key_name(d.key), earlier.revision);
-        let was = "the change of an object that existed before";
-        contradicted(evidence, ruling, course, index, evidence.version(&earlier, says), was);
-        return true;
+        return Some(Err((evidence.version(&earlier, says), "the change of an object that existed before")));
     }
     let proven = version.writer.is_some()
         && commit_evidence::proven(evidence, &evidence.history.operation(version.writer)) == Some(d.revision);
     let created = match version.provenance {
         _ if proven => history.operation(version.writer).status == 201,
         Provenance::Witness => version.change == Change::Created,
-        _ => return false,
+        _ => return None,
     };
-    ruling.checked(course.operation.incarnation);
     let was = match (d.kind, created) {
         (DeliveryKind::Added, false) => "an update of a living object",
         (DeliveryKind::Modified, true) => "a creation",
-        _ => return false,
+        _ => return Some(Ok(())),
     };
-    let shown = evidence.version(&version, format!("the change at revision {} was {was}", d.revision));
-    contradicted(evidence, ruling, course, index, shown, was);
-    true
+    Some(Err((evidence.version(&version, format!("the change at revision {} was {was}", d.revision)), was)))
 }
 
 fn contradicted(
@@ -183,47 +214,44 @@ fn contradicted(
     ruling.found(course.settle(draft));
 }
 
-/// An event: its delivery and its watch.
-type Event = (usize, OperationId);
-
 /// A change in a scope: key, revision, and the scope if it selects.
-type ScopedChange = (KeyId, Revision, Option<ScopeId>);
+type ScopedChange = (KeyId, Revision, ScopeId);
 
 /// The first event of each change after the initial parts of all streams, and the first event of another type. All streams of
 /// one scope must give one type to one change.
 #[derive(Default)]
-struct Disagreements(FxHashMap<ScopedChange, (Event, Option<Event>)>);
+struct Disagreements {
+    first: FxHashMap<ScopedChange, u32>,
+    other: FxHashMap<ScopedChange, u32>,
+}
 
 impl Disagreements {
     fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, selects: Option<ScopeId>, index: usize) {
-        let history = evidence.history;
-        let d = &history.deliveries[index];
+        let deliveries = &evidence.history.deliveries;
+        let d = &deliveries[index];
         if d.kind == DeliveryKind::Deleted || !d.uid.is_some() || course.is_saved() {
             return;
         }
-        let event = (index, course.watch);
-        let (first, other) = self.0.entry((d.key, d.revision, selects)).or_insert((event, None));
-        let known = &history.deliveries[first.0];
-        if other.is_none() && d.kind != known.kind && d.uid == known.uid {
-            *other = Some(event);
+        let change = (d.key, d.revision, selects.unwrap_or(ScopeId::NONE));
+        let first = &deliveries[*self.first.entry(change).or_insert(index as u32) as usize];
+        if d.kind != first.kind && d.uid == first.uid {
+            self.other.entry(change).or_insert(index as u32);
         }
     }
 
     fn judge(self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-        let deliveries = &evidence.history.deliveries;
+        let history = evidence.history;
         let mut all: Vec<_> =
-            self.0.into_iter().filter_map(|(change, (one, other))| Some((change, one, other?))).collect();
+            self.other.into_iter().map(|(change, other)| (change, self.first[&change], other)).collect();
         all.sort_unstable();
-        for (_, one, other) in all {
-            let first = &deliveries[one.0];
-            let o = evidence.history.operation(other.1);
+        for (change, one, other) in all {
+            let [one, other] = [one, other].map(|index| (index as usize, history.watch_of(index as usize)));
+            let (to, o) = (history.operation(one.1), history.operation(other.1));
             let [said, otherwise] = [one, other].map(|(index, _)| evidence.delivery_words(index));
             let facts = [one, other].map(|(index, watch)| {
                 evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
             });
-            let to = evidence.history.operation(one.1);
-            let draft =
-                Course::of(evidence, evidence.history.stream_of(other.1).expect("it delivered")).draft(first.key);
+            let draft = Course::of(evidence, history.stream_of(other.1).expect("it delivered")).draft(change.0);
             ruling.found(Draft {
                 summary: format!(
                     "{} received {otherwise}, and {} received {said}",
