@@ -284,8 +284,6 @@ impl Timeline {
             let specific = matches!(claim.change, Change::Created | Change::Updated | Change::Deleted);
             if specific && matches!(version.change, Change::Put | Change::Left) {
                 version.change = claim.change;
-            } else if version.change == Change::Left && claim.change == Change::Put {
-                version.change = Change::Put;
             }
             if claim.writes {
                 match writer {

@@ -307,8 +307,11 @@ impl Reader<'_> {
         if !history.covers_key(o.scope, sight.key) {
             return false;
         }
+        // The answer to a deletion shows a revision of the object, and not whether the revision is that of the deletion. So it is
+        // of no known version.
         let version = self.evidence.order.timeline.version_at(sight.key, sight.revision);
-        let selected = version.and_then(|v| history.selects(o.scope, v.key, v.attributes));
+        let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
+        let selected = history.selects(o.scope, sight.key, attributes);
         // If the list's selector is undecided, a delivery counts only if the list has the object: the object may have entered
         // or left the selection.
         let is_listed = || history.items_of(o).iter().any(|item| item.key == sight.key);

@@ -1,10 +1,10 @@
 #![doc = include_str!("../../../docs/rules/lost-write.md")]
 
 use crate::check::etcd::writes;
-use crate::check::facts::removals;
+use crate::check::facts::{commit_evidence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Marks, OperationId, Verb};
-use crate::order::Removal;
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use crate::order::{Removal, removes};
 use rustc_hash::FxHashMap;
 
 /// The rule.
@@ -20,6 +20,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    removed_again(evidence, ruling);
     if evidence.order.timeline.open_removals().is_empty() {
         return;
     }
@@ -37,14 +38,46 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         if let Some(&write) = later.get(&removal.operation) {
             ruling.checked(o.incarnation);
-            let answered = evidence.history.operation(write).answered;
-            let says = format!(
-                "{} of {} that was sent after that was accepted",
-                evidence.history.operation(write).verb.with_article(),
-                name()
-            );
-            lived_on(evidence, removal, evidence.operation(write, answered, says), ruling);
+            lived_on(evidence, removal, accepted(evidence, write), ruling);
         }
+    }
+}
+
+/// The fact that a write of a removed object was accepted.
+fn accepted(evidence: &Evidence<'_>, write: OperationId) -> Fact {
+    let o = evidence.history.operation(write);
+    let name = evidence.history.key_name(o.key);
+    let says = format!("{} of {name} that was sent after that was accepted", o.verb.with_article());
+    evidence.operation(write, o.answered, says)
+}
+
+/// Two removals of one object, of which one was sent after the answer to the other, if the revision of the deletion is known.
+/// A later write with a revision of its own belongs to `identity-break`.
+fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let mut ends: FxHashMap<(KeyId, Symbol), (Revision, OperationId)> = FxHashMap::default();
+    for (operation, end) in commit_evidence::removals(evidence) {
+        let dated = (end.revision, operation);
+        let known = ends.entry((end.key, end.uid)).or_insert(dated);
+        *known = dated.min(*known);
+    }
+    for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
+        let Some(&(_, other)) = ends.get(&(o.key, o.answer_uid)).filter(|(_, other)| *other != id && removes(&o))
+        else {
+            continue;
+        };
+        ruling.checked(o.incarnation);
+        let by = history.operation(other);
+        let is_before = |a: &Operation, b: &Operation| clocks.before((a.ret, a.clock), (b.invoke, b.clock));
+        let (first, second) = match (is_before(&by, &o), is_before(&o, &by)) {
+            (true, _) => (other, id),
+            (_, true) => (id, other),
+            _ => continue,
+        };
+        let after = history.operation(first).answered;
+        let removal = Removal { key: o.key, uid: o.answer_uid, operation: first, after, before: None };
+        lived_on(evidence, &removal, accepted(evidence, second), ruling);
+        ends.remove(&(o.key, o.answer_uid));
     }
 }
 

@@ -102,6 +102,41 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_without_an_end_of_an_object_proves_it_unless_its_file_lost_a_line() {
+        let found = |lost: bool| {
+            let mut s = Specimen::new();
+            let w = s.create("a", "u1", 31).watch("&resourceVersion=31");
+            if lost {
+                s.event(w, "ADDED", ("b", "u2", 33)).cut();
+            }
+            s.bookmark(w, 40, false).list("?resourceVersion=36&resourceVersionMatch=Exact", 36, &[]);
+            s.kinds(&RULE)
+        };
+        assert_eq!(found(false), [Kind::Violation]);
+        assert_eq!(found(true), []);
+    }
+
+    #[test]
+    fn a_removal_that_names_no_uid_may_be_of_the_object_that_a_list_lacks() {
+        for (uid, found) in [("", 0), ("u2", 1)] {
+            let mut s = Specimen::new();
+            let w = s.create("a", "u1", 31).delete("a", uid).watch("&resourceVersion=31");
+            s.bookmark(w, 40, false).list("?resourceVersion=36&resourceVersionMatch=Exact", 36, &[]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{uid}");
+        }
+    }
+
+    #[test]
+    fn a_later_removal_shows_that_an_object_stood_until_then_if_both_have_one_uid() {
+        for (uid, found) in [("", 0), ("u1", 1)] {
+            let mut s = Specimen::new();
+            s.create("a", uid, 31).create("b", "u2", 40).delete("a", uid);
+            s.list("?resourceVersion=36&resourceVersionMatch=Exact", 36, &[]);
+            assert_eq!(s.kinds(&RULE), vec![Kind::Violation; found], "{uid}");
+        }
+    }
+
+    #[test]
     fn finds_a_replaced_version_and_a_deleted_object() {
         for (version, found) in [(31, 1), (35, 0)] {
             let mut s = Specimen::new();

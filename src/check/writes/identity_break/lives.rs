@@ -36,6 +36,8 @@ struct Life {
     uid: Symbol,
     /// Its last known version.
     last: Option<Version>,
+    /// The last version at which it left a selection. It may have been deleted then.
+    left: Option<Version>,
     end: Option<Version>,
     /// A version that shows the creationTimestamp.
     created: Option<(Version, u32)>,
@@ -43,6 +45,12 @@ struct Life {
     ending: Option<Version>,
     /// Whether a finding was stated. One per life is enough.
     told: bool,
+}
+
+impl Life {
+    fn of(uid: Symbol) -> Life {
+        Life { uid, last: None, left: None, end: None, created: None, ending: None, told: false }
+    }
 }
 
 /// The lives of one name, in the order of their versions.
@@ -67,9 +75,7 @@ impl Name<'_> {
             let before = self.current.filter(|life| life.uid != uid);
             if self.current.is_none_or(|life| life.uid != uid) {
                 let known = self.past.remove(&uid);
-                let begun =
-                    known.unwrap_or(Life { uid, last: None, end: None, created: None, ending: None, told: false });
-                if let Some(past) = self.current.replace(begun) {
+                if let Some(past) = self.current.replace(known.unwrap_or(Life::of(uid))) {
                     self.past.insert(past.uid, past);
                 }
             }
@@ -83,7 +89,7 @@ impl Name<'_> {
                     life.last = Some(version);
                 }
                 Some(false) => life.end = life.end.or(Some(version)),
-                None => {}
+                None => life.left = Some(version),
             }
             self.current = Some(life);
         }
@@ -108,7 +114,7 @@ impl Name<'_> {
             self.after_its_end(end, version, ruling);
             return true;
         }
-        if let Some(earlier) = life.last.filter(|_| is_made_by(self.evidence, version)) {
+        if let Some(earlier) = life.last.or(life.left).filter(|_| is_made_by(self.evidence, version)) {
             ruling.checked(process);
             second_birth(self.evidence, &earlier, version, ruling);
             return true;

@@ -4,7 +4,7 @@ mod lives;
 
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
-use crate::order::{Change, Contradiction, Fragment, Provenance, Version};
+use crate::order::{Change, Contradiction, Fragment, Version};
 use rustc_hash::FxHashSet;
 
 /// The rule.
@@ -72,10 +72,7 @@ pub(in crate::check) fn adjacent(evidence: &Evidence<'_>, before: &Version, afte
             true => history.covers_key(span.scope, after.key),
             false => history.domains[domain.index()] == "default",
         };
-        covers
-            && span.provenance <= Provenance::Event
-            && span.after <= before.revision
-            && span.through >= after.revision
+        covers && span.after <= before.revision && span.through >= after.revision
     })
 }
 
