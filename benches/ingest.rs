@@ -11,7 +11,8 @@ use generator::audit::AuditLog;
 use generator::fields::Bodies;
 use measure::{figure, in_turn, least, median, ratio};
 use retrograde::history::{self, Domains};
-use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions, Record, Refused, audit};
+use retrograde::ingest::kubernetes::audit;
+use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions, Record, Refused};
 use std::hint::black_box;
 use std::sync::Arc;
 

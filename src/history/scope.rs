@@ -45,7 +45,7 @@ pub struct Attributes {
     pub created: u32,
     /// Whether the object was under deletion.
     pub deletion: Deletion,
-    /// Digest of a ConfigMap's content (`ingest::digest`); 0 if not shown, or for another kind.
+    /// Digest of a ConfigMap's content (`ingest::kubernetes::digest`); 0 if not shown, or for another kind.
     pub data: u32,
     /// The declared fields.
     pub fields: PartId,

@@ -2,8 +2,8 @@
 //!
 //! Such a watch witnesses the total order of writes, so its events are trusted most. Keys and values are base64.
 
+use super::kubernetes::object::Text;
 use super::limits::UNLIMITED;
-use super::object::Text;
 use serde::Deserialize;
 use serde::de::{self, Visitor};
 use std::fmt;

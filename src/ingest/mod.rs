@@ -21,77 +21,56 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod archive;
-#[doc(hidden)]
-pub mod audit;
 mod block;
-mod block_reader;
-pub(crate) mod body;
 #[doc(hidden)]
 pub mod call;
-pub(crate) mod capture;
-mod collected;
-mod content;
 mod detection;
-pub(crate) mod digest;
 pub(crate) mod envelope;
 #[doc(hidden)]
 pub mod etcd;
 pub(crate) mod etcd_watch;
 pub(crate) mod export;
-mod fast_json;
 pub(crate) mod fields;
-pub(crate) mod format;
-mod found;
-mod framing;
-mod identity;
-mod input;
-mod json_outline;
-mod json_string;
-mod lenient_body;
+pub(crate) mod input;
+pub(crate) mod json;
+#[doc(hidden)]
+pub mod kubernetes;
 pub(crate) mod limits;
-pub(crate) mod members;
-pub(crate) mod object;
-mod ordered_parallel;
 mod parser;
 pub(crate) mod position;
 pub(crate) mod problem;
-mod read_totals;
 pub(crate) mod reports;
 mod reread;
-mod sniff;
-pub(crate) mod source;
-mod source_rule;
-mod stream;
-mod text;
 pub(crate) mod timestamp;
 
+pub use detection::format::Format;
 pub use fields::Fields;
-pub use format::Format;
 pub use input::InputFile;
+pub use input::source::{InputError, inputs};
+pub use input::source_rule::SourceRule;
 pub use position::FileId;
 pub use problem::Problem;
-pub use source::{InputError, inputs};
-pub use source_rule::SourceRule;
 
 #[doc(hidden)]
 pub use self::{
     call::is_operation,
+    detection::sniff::Beginning,
     envelope::Origin,
     export::Export,
-    identity::identify,
+    input::identity::identify,
+    input::stream::Opener,
     input::{Identity, Member},
     position::{Position, Time},
     problem::{FileSummary, Found},
     reports::{EtcdReport, Reports, etcd_reports},
     reread::{reread, reread_by},
-    sniff::Beginning,
-    stream::Opener,
 };
 
+use block::ordered_parallel;
+use block::read_totals::{Entry, Ledger};
+use block::reader::BlockReader;
 use block::{Buffers, Piece};
-use block_reader::BlockReader;
-use read_totals::{Entry, Ledger};
+use kubernetes::{audit, body, capture};
 use std::sync::Arc;
 
 /// One piece of evidence, borrowed from its line.

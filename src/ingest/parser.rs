@@ -8,17 +8,18 @@ mod exported;
 
 pub(super) use etcd::parse_whole;
 
+use super::block::reader::too_long;
 use super::block::{Block, Layout};
-use super::block_reader::too_long;
+use super::detection::format::Format;
 use super::detection::trimmed_end;
 use super::envelope::{self, Envelope, Origin, runtime_line};
 use super::export::Export;
-use super::format::Format;
-use super::json_outline::{Evidence, Outline};
+use super::json::outline::{Evidence, Outline};
+use super::json::text::Loose;
+use super::kubernetes::{audit, body, capture, lenient_body};
 use super::limits::KEPT_PROBLEMS_PER_FILE;
 use super::problem::{Fault, Found, size};
-use super::text::Loose;
-use super::{Batch, Record, Refused, audit, body, call, capture, etcd_watch, lenient_body};
+use super::{Batch, Record, Refused, call, etcd_watch};
 use memchr::memmem;
 use serde::Deserialize;
 

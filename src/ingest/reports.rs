@@ -3,13 +3,13 @@
 //! Input: files with the result of detection. Groups follow from directories (`etcd::layout`) and, for data
 //! directories, from the cluster in their logs.
 
+use super::detection::format::Format;
+use super::detection::sniff::Detected;
+use super::detection::sniff::Seen;
 use super::etcd::layout::{self, Place};
-use super::format::Format;
 use super::input::InputFile;
+use super::input::stream::Opener;
 use super::position::FileId;
-use super::sniff::Detected;
-use super::sniff::Seen;
-use super::stream::Opener;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Inputs by the history to which they belong.

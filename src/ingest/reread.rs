@@ -1,11 +1,11 @@
 //! Reads single lines or documents again by position, so that no text is kept in memory.
 
 use super::envelope::{self, Quoted, runtime_line};
-use super::framing::Framer;
 use super::input::InputFile;
+use super::input::stream::Opener;
+use super::json::framing::Framer;
 use super::limits::LONGEST_LINE;
 use super::position::Position;
-use super::stream::Opener;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 

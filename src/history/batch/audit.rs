@@ -6,9 +6,10 @@ use super::super::operation::*;
 use super::super::request::{self, Asked, Verb};
 use super::super::revision::Revision;
 use super::Batch;
-use crate::ingest::body::AnyBody;
-use crate::ingest::object::Text;
-use crate::ingest::{Position, Time, audit};
+use crate::ingest::kubernetes::audit;
+use crate::ingest::kubernetes::body::AnyBody;
+use crate::ingest::kubernetes::object::Text;
+use crate::ingest::{Position, Time};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher as _;
 

@@ -12,9 +12,9 @@ use super::deletion::Hold;
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::Found;
-use crate::ingest::body::AnyBody;
+use crate::ingest::kubernetes::body::AnyBody;
+use crate::ingest::kubernetes::object::Item as BodyItem;
 use crate::ingest::limits::{LONGEST_ADDRESS, LONGEST_NAME};
-use crate::ingest::object::Item as BodyItem;
 use crate::ingest::timestamp;
 
 /// The content of an answer's body.

@@ -7,8 +7,9 @@ use super::super::revision::Revision;
 use super::Batch;
 use super::body::Answer;
 use super::fields::Source;
-use crate::ingest::object::Item as BodyItem;
-use crate::ingest::{Found, Position, Time, capture};
+use crate::ingest::kubernetes::capture;
+use crate::ingest::kubernetes::object::Item as BodyItem;
+use crate::ingest::{Found, Position, Time};
 
 /// A request id of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

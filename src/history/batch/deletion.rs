@@ -2,7 +2,7 @@
 
 use super::fields::Source;
 use crate::ingest::fields;
-use crate::ingest::object::{Metadata, Spec};
+use crate::ingest::kubernetes::object::{Metadata, Spec};
 
 /// The evidence about what holds back an object under deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::super::resource;
 use super::super::revision::Revision;
 use super::Batch;
 use super::fields::Source;
-use crate::ingest::body::Body;
+use crate::ingest::kubernetes::body::Body;
 use crate::ingest::{Found, Position, Time, etcd_watch};
 use base64::Engine as _;
 

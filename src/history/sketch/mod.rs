@@ -162,7 +162,7 @@ pub fn sketch_with(text: &str, fields: &Arc<Fields>) -> Result<History, SketchEr
 fn take(batch: &mut Batch, format: Format, line: u32, offset: u64, json: &str) -> Result<(), SketchError> {
     let place = Place { line, column: 0 };
     let record = match format {
-        Format::Audit => serde_json::from_str(json).map(|mut event: Box<ingest::audit::Event<'_>>| {
+        Format::Audit => serde_json::from_str(json).map(|mut event: Box<ingest::kubernetes::audit::Event<'_>>| {
             // The sketch writes valid times itself.
             event.read_times().ok();
             Record::Audit(event)

@@ -4,8 +4,8 @@
 //! must not swallow those behind it.
 
 use super::reader::is_delimiter;
-use crate::ingest::framing::Span;
-use crate::ingest::json_string::{self, Stop};
+use crate::ingest::json::framing::Span;
+use crate::ingest::json::string::{self, Stop};
 
 /// Finds the ends of elements; more bytes continue the scan.
 ///
@@ -117,7 +117,7 @@ impl Elements {
                 }
                 State::Character => self.state = State::Atom,
                 State::String if self.json => {
-                    let (at, why) = json_string::pass(bytes, self.at);
+                    let (at, why) = string::pass(bytes, self.at);
                     self.at = at;
                     match why {
                         Stop::End => {

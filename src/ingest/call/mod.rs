@@ -133,7 +133,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     for &(format, json) in formats {
         let mut elements = elements::Elements::new(json);
         let mut spans = Vec::new();
-        let shown = |span: &super::framing::Span| {
+        let shown = |span: &super::json::framing::Span| {
             let text = std::str::from_utf8(&sample[span.start..span.end]).ok()?;
             // In EDN the nemesis has the fields of an operation; in JSON any object may be a note.
             line(format, text).ok().flatten().filter(|line| !json || *line != Line::Other)

@@ -3,7 +3,7 @@
 //! The text may be cut off or malformed. The cursor then stops: every later call finds nothing, and what it passed so
 //! far stays found. It checks no more than it needs to find the end of a value, since a wanted value is parsed later.
 
-use crate::ingest::json_string;
+use crate::ingest::json::string;
 
 /// A place in JSON text.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
 
     /// Passes the string that begins here.
     fn string(&mut self) {
-        match json_string::end(self.text.as_bytes(), self.at + 1) {
+        match string::end(self.text.as_bytes(), self.at + 1) {
             Some(end) => self.at = end + 1,
             None => {
                 self.at = self.text.len();

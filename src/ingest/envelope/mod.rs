@@ -29,7 +29,7 @@ pub(super) use csv::{ROW as CSV_ROW, is_header, row as csv_row};
 pub(super) use line::{Found, OTHER_TEXT, PARTS, STAMPED, event_in, is_stamped};
 pub(super) use quoted::Quoted;
 
-use super::json_outline::{Evidence, Outline};
+use super::json::outline::{Evidence, Outline};
 use super::limits::{DEEPEST_ENVELOPE, LONGEST_NAME};
 use cursor::{Cursor, unquoted};
 use std::borrow::Cow;

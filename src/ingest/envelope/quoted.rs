@@ -1,13 +1,13 @@
 //! Texts inside quotes: strings of JSON, and fields of CSV.
 
-use crate::ingest::json_string;
+use crate::ingest::json::string;
 use std::borrow::Cow;
 
 /// The text of a JSON string, given what is between its quotes. An escape that is none stays as it is written, since
 /// the string may be cut off.
 pub fn unescaped(inner: &str) -> Cow<'_, str> {
     let Some(first) = memchr::memchr(b'\\', inner.as_bytes()) else { return Cow::Borrowed(inner) };
-    if let Some(text) = json_string::without_escapes(inner) {
+    if let Some(text) = string::without_escapes(inner) {
         return Cow::Owned(text);
     }
     let mut text = String::with_capacity(inner.len());

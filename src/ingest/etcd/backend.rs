@@ -6,11 +6,11 @@
 //! Sources: etcd `server/storage/schema/{bucket,cindex,meta,lease}.go`, `server/storage/mvcc/revision.go`,
 //! `api/mvccpb/kv.proto`, `server/lease/leasepb/lease.proto`.
 
-use super::super::content::Opened;
 use super::super::problem::{Fault, Found};
 use super::HIGHEST_REVISION;
 use super::bbolt::Store;
 use super::protobuf::{Fields, WireError};
+use crate::ingest::input::content::Opened;
 
 /// One fact of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ fn damaged(what: &str) -> Fault {
 mod tests {
     use super::super::fixture::{self, Buckets, Message};
     use super::*;
-    use crate::ingest::content::Content;
+    use crate::ingest::input::content::Content;
 
     fn facts(buckets: &Buckets) -> (Vec<String>, Option<Fault>) {
         let content = Content::Shared(fixture::store(buckets, 2).into());

@@ -8,9 +8,9 @@
 //!
 //! Source: go.etcd.io/bbolt `internal/common/{page,meta,bucket}.go`, `db.go`.
 
-use super::super::content::Opened;
 use super::super::limits::LONGEST_STORE_NODE;
 use super::super::problem::{Fault, Found, size};
+use crate::ingest::input::content::Opened;
 use std::collections::BTreeMap;
 
 const MAGIC: u32 = 0xed0c_daed;
@@ -287,7 +287,7 @@ fn unreadable(error: &std::io::Error) -> Fault {
 mod tests {
     use super::super::fixture::{Buckets, store};
     use super::*;
-    use crate::ingest::content::Content;
+    use crate::ingest::input::content::Content;
 
     fn buckets() -> Buckets {
         let pair = |n: u32| (format!("key-{n:03}").into_bytes(), vec![n as u8; (n * 7) as usize]);

@@ -6,7 +6,7 @@
 //! ROOT/member/{wal/*.wal,snap/db}                                                      a data directory
 //! ```
 
-use super::super::format::Format;
+use crate::ingest::detection::format::Format;
 
 /// The directory and the owner of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //!
 //! Sources: etcd `tests/robustness/model/{types,history}.go`, porcupine `model.go`.
 
-use super::super::fast_json::Plain;
 use super::super::limits::UNLIMITED;
-use super::super::text::Text;
+use crate::ingest::json::reader::Plain;
+use crate::ingest::json::text::Text;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};

@@ -8,11 +8,11 @@
 //!
 //! Sources: etcd `server/storage/wal/{wal,decoder,encoder}.go` and `walpb/record.proto`; `raftpb/raft.proto`.
 
-use super::super::content::Opened;
 use super::super::limits::LONGEST_LOG_RECORD;
 use super::super::problem::{Fault, Found, size};
 use super::protobuf::{Fields, WireError};
 use super::request::{self, Request};
+use crate::ingest::input::content::Opened;
 use std::io;
 
 /// Bytes of one read.
@@ -295,7 +295,7 @@ mod tests {
     use super::super::fixture::{Message, Segment, delete, put};
     use super::super::request::{Interval, Put};
     use super::*;
-    use crate::ingest::content::Content;
+    use crate::ingest::input::content::Content;
 
     /// Everything in a segment, and the result of reading it.
     fn parts(bytes: &[u8]) -> (Vec<String>, Result<(), Fault>) {

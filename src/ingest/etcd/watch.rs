@@ -6,8 +6,8 @@
 //! Sources: etcd `tests/robustness/model/watch.go` and `report/client.go`.
 
 use super::super::limits::UNLIMITED;
-use super::super::text::Text;
 use super::operation::Value;
+use crate::ingest::json::text::Text;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -5,8 +5,8 @@
 //! nothing.
 
 use super::tree::{Place, Tree};
+use crate::ingest::json::text::{Text, visit_scalars_as};
 use crate::ingest::limits::UNLIMITED;
-use crate::ingest::text::{Text, visit_scalars_as};
 use serde::de::{self, DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

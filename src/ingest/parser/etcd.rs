@@ -4,9 +4,10 @@ use super::super::etcd::traffic::Traffic;
 use super::super::etcd::{backend, operation, wal, watch};
 use super::super::limits::LONGEST_NAME;
 use super::super::problem::{Fault, Found, size};
-use super::super::{Batch, Format, Record, Refused, stream};
 use super::{Outcome, Parser, Tally, count_line_ends};
 use crate::ingest::block::Whole;
+use crate::ingest::input::stream;
+use crate::ingest::{Batch, Format, Record, Refused};
 
 impl<B: Batch> Parser<'_, B> {
     /// Parses the objects of a report. Files that were edited by hand may hold several on one line.

@@ -4,7 +4,7 @@ use super::{Outcome, Parser};
 use crate::ingest::Batch;
 use crate::ingest::envelope::runtime_line::Joined;
 use crate::ingest::envelope::{self, Envelope, Found as Held, Origin, Sink};
-use crate::ingest::json_outline::{Evidence, Outline};
+use crate::ingest::json::outline::{Evidence, Outline};
 use crate::ingest::problem::{Fault, Found};
 
 impl<B: Batch> Parser<'_, B> {

@@ -5,7 +5,7 @@
 //! more.
 
 use crate::history::request;
-use crate::ingest::members::Members;
+use crate::ingest::json::members::Members;
 use crate::ingest::{Format, timestamp};
 use serde::Deserialize;
 use serde_json::value::{RawValue, Value};

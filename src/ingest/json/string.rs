@@ -1,0 +1,218 @@
+//! Strings of JSON at speed: their ends, and their text without escapes.
+//!
+//! An audit event that is text in a string has a backslash every few bytes, so a search from one to the next would cost
+//! more than reading the event.
+
+/// Bytes that are compared at once; the compiler makes vectors of them.
+const STEP: usize = 32;
+
+/// Bytes that are compared one by one, since most strings are short.
+const SHORT: usize = 16;
+
+/// Offset of the quote that ends a string. `from` is the offset behind the quote that begins it, or of any byte inside
+/// that no backslash escapes.
+pub(in crate::ingest) fn end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    let near = bytes.len().min(from.saturating_add(SHORT));
+    while at < near {
+        match bytes[at] {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    while at.saturating_add(STEP) <= bytes.len() {
+        // Behind an escape, `at` may be the last byte of it or one behind the text.
+        let (Some(here), Some(one), Some(two)) =
+            (bytes.get(at..at + STEP), bytes.get(at - 1..at + STEP - 1), bytes.get(at - 2..at + STEP - 2))
+        else {
+            break;
+        };
+        // A quote ends the string if no backslash is in front of it, and may if two are.
+        let mut may_end = 0;
+        for ((byte, one), two) in here.iter().zip(one).zip(two) {
+            may_end |= u8::from(*byte == b'"') & (u8::from(*one != b'\\') | u8::from(*two == b'\\'));
+        }
+        if may_end != 0 {
+            for quote in (at..at + STEP).filter(|at| bytes[*at] == b'"') {
+                let escapes = bytes[from..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
+                if escapes % 2 == 0 {
+                    return Some(quote);
+                }
+            }
+        }
+        at += STEP;
+    }
+    while at < bytes.len() {
+        if bytes[at] == b'"' {
+            let escapes = bytes[from..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+            if escapes % 2 == 0 {
+                return Some(at);
+            }
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The reason why [`pass`] stopped at a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ingest) enum Stop {
+    /// The quote that ends the string.
+    End,
+    /// A line end.
+    Line,
+    /// A backslash that escapes the next byte, which is not searched.
+    Escape,
+    /// The last byte that is searched.
+    Inside,
+}
+
+/// Passes a part of a string that may go on behind the text. Returns the offset of the byte at which it stopped.
+/// `from` is as in [`end`], and a byte of the text.
+pub(in crate::ingest) fn pass(bytes: &[u8], from: usize) -> (usize, Stop) {
+    /// Bytes that are searched for a line end, so that a call costs no more than it passes.
+    const WINDOW: usize = 4096;
+    let short = bytes.len().min(from + SHORT);
+    if let Some(n) = bytes[from..short].iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n'))
+        && bytes[from + n] == b'"'
+    {
+        return (from + n, Stop::End);
+    }
+    let window = &bytes[..bytes.len().min(from + WINDOW)];
+    let line = memchr::memchr(b'\n', &window[from..]).map_or(window.len(), |n| from + n);
+    if let Some(quote) = end(&window[..line], from) {
+        return (quote, Stop::End);
+    }
+    if line < window.len() {
+        return (line, Stop::Line);
+    }
+    let escapes = window[from..].iter().rev().take_while(|byte| **byte == b'\\').count();
+    (window.len() - 1, if escapes % 2 == 1 { Stop::Escape } else { Stop::Inside })
+}
+
+/// Bytes by themselves, and behind a backslash.
+static MEANINGS: [[u8; 256]; 2] = {
+    let mut meanings = [[0; 256]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        meanings[0][byte] = byte as u8;
+        meanings[1][byte] = match byte as u8 {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
+            other => other,
+        };
+        byte += 1;
+    }
+    meanings
+};
+
+/// Whether a byte behind a backslash is an escape by itself: 0, or 1 where it is none or needs digits.
+static ODD: [u8; 256] = {
+    let mut odd = [1; 256];
+    let plain = b"\"\\/ntrbf";
+    let mut nth = 0;
+    while nth < plain.len() {
+        odd[plain[nth] as usize] = 0;
+        nth += 1;
+    }
+    odd
+};
+
+/// The text between the quotes of a string without its escapes. `None`: it has an escape with a number or one that is
+/// none, or ends inside an escape.
+pub(in crate::ingest) fn without_escapes(inner: &str) -> Option<String> {
+    let mut text = vec![0; inner.len()];
+    let (mut length, mut is_escaped, mut odd) = (0, false, 0);
+    // No branch: backslashes are everywhere and follow no pattern.
+    for byte in inner.bytes() {
+        odd |= u8::from(is_escaped) & ODD[usize::from(byte)];
+        text[length] = MEANINGS[usize::from(is_escaped)][usize::from(byte)];
+        is_escaped = (byte == b'\\') & !is_escaped;
+        length += usize::from(!is_escaped);
+    }
+    if is_escaped || odd != 0 {
+        return None;
+    }
+    text.truncate(length);
+    String::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_ends_where_a_search_byte_by_byte_finds_its_end() {
+        let plainly = |bytes: &[u8]| {
+            let mut at = 0;
+            while at < bytes.len() {
+                match bytes[at] {
+                    b'"' => return Some(at),
+                    b'\\' => at += 2,
+                    _ => at += 1,
+                }
+            }
+            None
+        };
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..20_000 {
+            let length = random.usize(..150);
+            let quotes = random.u8(1..60);
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| match random.u8(..120) {
+                    n if n < quotes => b'\\',
+                    119 => b'"',
+                    n if n < 2 * quotes && random.bool() => b'"',
+                    _ => b'a',
+                })
+                .collect();
+            let mut escaped: Vec<u8> = Vec::new();
+            for byte in &bytes {
+                if *byte == b'"' && random.u8(..50) > 0 {
+                    escaped.push(b'\\');
+                }
+                escaped.push(*byte);
+            }
+            for bytes in [&bytes, &escaped] {
+                assert_eq!(end(bytes, 0), plainly(bytes), "{}", String::from_utf8_lossy(bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_is_passed_in_any_pieces() {
+        let inner = r#"a\\\"\\\\\n\\\"x"#.repeat(700);
+        let text = format!("{inner}\n{inner}\" rest");
+        for step in [1, 2, 3, 7, 100, 5000, text.len()] {
+            let (mut at, mut lines, mut length) = (0, 0, step.min(text.len()));
+            let end = loop {
+                if at >= length {
+                    length = (at + step).min(text.len());
+                }
+                let (stop, why) = pass(&text.as_bytes()[..length], at);
+                match why {
+                    Stop::End => break stop,
+                    Stop::Line => lines += 1,
+                    _ => {}
+                }
+                at = stop + 1 + usize::from(why == Stop::Escape);
+            };
+            assert_eq!((end, lines), (text.len() - 6, 1), "{step}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_those_of_serde_json_or_left() {
+        for inner in ["", "a", r#"{\"a\":\"b\\\\\\\"\"}"#, r"é\n\t\r\b\f\/\\"] {
+            let expected: String = serde_json::from_str(&format!("\"{inner}\"")).unwrap();
+            assert_eq!(without_escapes(inner), Some(expected), "{inner}");
+        }
+        for inner in [r"\u0041", r"\", r"\é", r"a\\\", r"\x"] {
+            assert_eq!(without_escapes(inner), None, "{inner}");
+        }
+    }
+}

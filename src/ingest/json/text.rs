@@ -1,0 +1,154 @@
+//! Texts in JSON: borrowed if they have no escapes, and as tolerant of `null` as Go.
+
+use crate::ingest::limits::LONGEST_NAME;
+use serde::Deserialize;
+use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Visitor methods that return one value for any scalar.
+macro_rules! visit_scalars_as {
+    ($value:expr; $($method:ident: $type:ty),*) => {
+        $(fn $method<E>(self, _: $type) -> Result<Self::Value, E> {
+            Ok($value)
+        })*
+    };
+    ($value:expr) => {
+        visit_scalars_as!($value; visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
+    };
+}
+pub(in crate::ingest) use visit_scalars_as;
+
+/// A text that borrows from its line if it has no escapes. `null` reads as empty, since Go writes nil as `null`. A
+/// text of more than `MOST` bytes is refused: names are kept for the whole run, and every output shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text<'a, const MOST: usize = LONGEST_NAME>(pub Cow<'a, str>);
+
+impl<'a, const MOST: usize> Text<'a, MOST> {
+    pub(in crate::ingest) fn new<E: de::Error>(text: Cow<'a, str>) -> Result<Self, E> {
+        struct Most(usize);
+        impl de::Expected for Most {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a text of at most {} bytes", self.0)
+            }
+        }
+        if text.len() > MOST { Err(E::invalid_length(text.len(), &Most(MOST))) } else { Ok(Text(text)) }
+    }
+}
+
+impl<const MOST: usize> std::ops::Deref for Text<'_, MOST> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for TextVisitor<MOST> {
+            type Value = Text<'de, MOST>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v))
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned()))
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Text::default())
+            }
+        }
+        deserializer.deserialize_any(TextVisitor::<MOST>)
+    }
+}
+
+/// Reads a list; `null` is an empty one.
+pub(in crate::ingest) fn list_or_null<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: de::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a map or object; `null` is the default.
+pub(in crate::ingest) fn default_or_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: de::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whether a value is a list with an element.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::ingest) struct Filled(pub bool);
+
+impl<'de> Deserialize<'de> for Filled {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FilledVisitor;
+        impl<'de> Visitor<'de> for FilledVisitor {
+            type Value = Filled;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Filled(false))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+                Ok(Filled(false))
+            }
+            visit_scalars_as!(Filled(false));
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Filled(false))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut filled = false;
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    filled = true;
+                }
+                Ok(Filled(filled))
+            }
+        }
+        deserializer.deserialize_any(FilledVisitor)
+    }
+}
+
+/// A string; any other value is skipped. Custom resources may use a known name with another type.
+#[derive(Clone, Debug, Default)]
+pub struct Loose<'a, const MOST: usize = LONGEST_NAME>(pub Option<Text<'a, MOST>>);
+
+impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Loose<'a, MOST> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LooseVisitor<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for LooseVisitor<MOST> {
+            type Value = Loose<'de, MOST>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            visit_scalars_as!(Loose(None));
+            fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+                Text::new(Cow::Borrowed(v)).map(|text| Loose(Some(text)))
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                Text::new(Cow::Owned(v.to_owned())).map(|text| Loose(Some(text)))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Loose(None))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Loose(None))
+            }
+        }
+        deserializer.deserialize_any(LooseVisitor::<MOST>)
+    }
+}
