@@ -212,6 +212,7 @@ impl Timeline {
 
     /// Whether a delivery (an index into the history's deliveries) is a DELETED event that carries an earlier version of its
     /// object. Only the rule `delete-version` reports such an event; every other rule must ignore it.
+    #[inline]
     pub fn is_misdated(&self, delivery: usize) -> bool {
         self.misdated.contains(&(delivery as u32))
     }

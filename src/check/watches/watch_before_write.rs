@@ -24,6 +24,7 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for course in Course::all(evidence) {
+        let mut checked = 0;
         for (index, d) in course.changes(course.initial.start..course.live.end) {
             let own = write_of_event(evidence.history, &evidence.order.timeline, index).filter(|write| {
                 let o = evidence.history.operation(*write);
@@ -31,12 +32,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             });
             let alone = evidence.order.heads.alone_against(EvidenceRef::Delivery(index as u32, course.watch)).first();
             let Some(write) = own.or(alone.copied()) else { continue };
-            ruling.checked(course.operation.incarnation);
+            checked += 1;
             let early = evidence.history.operations.invoke(write.index()).since(d.at);
             if early > GRAIN {
                 found(evidence, ruling, &course, (index, d), (write, own.is_some()), early);
             }
         }
+        ruling.checked_many(course.operation.incarnation, checked);
     }
 }
 
