@@ -5,7 +5,7 @@ use crate::check::facts::lone_witness;
 use crate::check::facts::{commit_evidence, staleness};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
-use crate::order::{Contradiction, Provenance, Version, Watermark, removes};
+use crate::order::{Contradiction, Fragment, Provenance, Version, Watermark, removes};
 use rustc_hash::FxHashSet;
 
 /// Larger revisions are hardly etcd's: some stores use times as revisions.
@@ -38,6 +38,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             Contradiction::TwoWrites(a, b) => {
                 said.insert(evidence.history.operation(b).answered);
                 two_writes(evidence, ruling, a, b);
+            }
+            Contradiction::ShownDeleted(key, revision, shown) => {
+                if let Some(deletion) = timeline.version_at(key, revision) {
+                    said.insert(revision);
+                    shown_deleted(evidence, ruling, &deletion, shown);
+                }
             }
             Contradiction::TwoUids(..) | Contradiction::TwoContents(..) => {}
         }
@@ -167,6 +173,19 @@ fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, 
     let cause = history.resource_name(history.resource_of(second.key));
     let facts = vec![fact(a), fact(b)];
     state(ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+}
+
+/// An object that was shown at the revision of its deletion.
+fn shown_deleted(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, deletion: &Version, shown: Fragment) {
+    let history = evidence.history;
+    let (key, revision) = (history.key_name(deletion.key), deletion.revision);
+    let facts = vec![
+        evidence.version(deletion, format!("{key} was deleted at revision {revision}")),
+        evidence.shown(deletion, shown.origin, shown.uid, format!("{key} was shown at version {revision}")),
+    ];
+    let summary = format!("revision {revision} is the deletion of {key}, but {key} was shown at this version");
+    let cause = history.resource_name(history.resource_of(deletion.key));
+    state(ruling, Reuse { revision, facts, summary, open: None, cause });
 }
 
 struct Reuse {
