@@ -52,15 +52,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     crowded_removals(evidence, ruling);
 }
 
-/// Writes that committed at a revision that was complete before they were sent, so it belongs to another write. Writes below
-/// such a revision belong to `revision-rewind`.
+/// Writes and removals that committed at a revision that was complete before they were sent, so it belongs to another write.
+/// Those below such a revision belong to `revision-rewind`.
 fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
-    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
+    let removals = commit_evidence::removals(evidence);
+    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]) {
         if commit_evidence::is_above_all(evidence, id, &o) {
             continue;
         }
-        let Some(revision) = commit_evidence::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
+        let removal = removals.get(&id).map(|version| version.revision);
+        let committed = commit_evidence::proven(evidence, &o).or(removal);
+        let Some(revision) = committed.filter(|revision| !said.contains(revision)) else { continue };
         let resource = history.resource_of(o.key);
         let taken = |head: &Watermark| head.revision == revision;
         let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
@@ -83,7 +86,8 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
             evidence.request(id, Revision::NONE, format!("{what} was sent")),
             evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
         ];
-        let summary = format!("{key} was written at revision {revision}, which was complete before the write was sent");
+        let (done, sent) = if removal.is_some() { ("removed", "request") } else { ("written", "write") };
+        let summary = format!("{key} was {done} at revision {revision}, which was complete before the {sent} was sent");
         let cause = history.resource_name(resource);
         state(ruling, Reuse { revision, facts, summary, open: doubt.or(step), cause });
     }
