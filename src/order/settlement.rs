@@ -208,6 +208,7 @@ impl Timeline {
         self.wrote = Flags::none(history.operations.len());
         for group in claims.chunk_by(Claim::is_of_one_version) {
             let version = self.fold(history, group);
+            self.contradictions.extend(shown_deleted(history, group));
             // A claim with a writer is about the version that the write was answered with.
             if version.writer.is_some() {
                 self.wrote.set(version.writer.index());
@@ -603,6 +604,29 @@ fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
         }
     }
     (fragment(first), false)
+}
+
+/// The first claim that shows an object at a revision at which a witness shows the deletion of its key. Only reads, lists,
+/// events and answers to creations count. Another write may have deleted the object itself, and its answer then may carry the
+/// revision of the deletion.
+fn shown_deleted(history: &History, group: &[Claim]) -> Option<Contradiction> {
+    let witnessed = group.iter().take_while(|claim| claim.origin.provenance == Provenance::Witness);
+    if !witnessed.clone().any(|claim| claim.change == Change::Deleted) {
+        return None;
+    }
+    let shows = |claim: &&Claim| {
+        claim.change.lives() == Some(true)
+            && match claim.origin.provenance {
+                Provenance::Event => true,
+                Provenance::Write | Provenance::Read => {
+                    matches!(history.operation(claim.operation).verb, Verb::Get | Verb::List | Verb::Create)
+                }
+                Provenance::Witness | Provenance::Base => false,
+            }
+    };
+    let shown = group[witnessed.count()..].iter().find(shows)?;
+    let fragment = Fragment { origin: shown.origin, uid: shown.uid };
+    Some(Contradiction::ShownDeleted(shown.key, shown.revision, fragment))
 }
 
 /// The evidence that dates a version: the most trusted claim, or for a witness, which has no time, the earliest claim with the

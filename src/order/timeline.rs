@@ -41,6 +41,8 @@ pub enum Contradiction {
     TwoContents(KeyId, Revision, Fragment, Difference),
     /// Two write answers claim one revision.
     TwoWrites(OperationId, OperationId),
+    /// An answer or an event shows an object at the revision at which a witness shows the deletion of its key.
+    ShownDeleted(KeyId, Revision, Fragment),
 }
 
 /// An interval (after, through] in which every change of a scope is known.

@@ -2,7 +2,7 @@
 //! version that existed before ([`shown`]), so only [`proven`] and [`attributed`] are revisions of the write itself.
 
 use crate::check::Evidence;
-use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Subresource, Symbol, Verb};
 use crate::order::{Provenance, Version, remembers};
 use rustc_hash::FxHashMap;
 
@@ -160,6 +160,23 @@ pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
 pub fn removals(evidence: &Evidence<'_>) -> FxHashMap<OperationId, Version> {
     let deletions = evidence.order.timeline.deletions().filter(|v| v.writer.is_some());
     deletions.filter_map(|version| Some((version.writer, removal(evidence, version)?))).collect()
+}
+
+/// The end of each life that a deletion certainly dates, by name and uid: see [`removals`]. A witness that names the uid dates
+/// it without a request. Of several ends the last one counts.
+pub fn ends(evidence: &Evidence<'_>) -> FxHashMap<(KeyId, Symbol), Version> {
+    let timeline = &evidence.order.timeline;
+    let mut ends: FxHashMap<(KeyId, Symbol), Version> = FxHashMap::default();
+    for deletion in timeline.deletions() {
+        let by_request = || deletion.writer.is_some().then(|| removal(evidence, deletion)).flatten();
+        let by_itself = || (deletion.uid.is_some() && timeline.is_dated(&deletion)).then_some(deletion);
+        let Some(end) = by_request().or_else(by_itself) else { continue };
+        let known = ends.entry((end.key, end.uid)).or_insert(end);
+        if known.revision < end.revision {
+            *known = end;
+        }
+    }
+    ends
 }
 
 /// A deletion in the revision order with its uid, if it certainly belongs to its writer and has its own revision.

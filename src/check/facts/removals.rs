@@ -2,8 +2,8 @@
 //! removal, by the writes that were sent after its answer or by the next object of the name.
 
 use crate::check::{Evidence, Fact};
-use crate::history::{KeyId, Operation, Revision, Symbol};
-use crate::order::{Removal, Timeline, Version};
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, ScopeId, Subresource, Symbol, Verb};
+use crate::order::{Change, Origin, Provenance, Removal, Timeline, Version};
 use rustc_hash::FxHashMap;
 
 /// A removal of an object that was certainly done at or below a revision.
@@ -45,6 +45,65 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
         facts.push(evidence.version(&next, evidence.change_words(&next)));
     }
     facts
+}
+
+/// Changes that only the answers to deletions show. The revision in such an answer is that of the deletion, or that of the last
+/// version before it. The revision order has no version there, because the answer does not say which of the two it is.
+pub struct Answered {
+    /// Per resource, by revision.
+    of: Vec<Vec<(Revision, OperationId)>>,
+}
+
+impl Answered {
+    /// Collects them in one pass over the deletions.
+    pub fn of(evidence: &Evidence<'_>) -> Answered {
+        let (history, timeline) = (evidence.history, &evidence.order.timeline);
+        let mut of = vec![Vec::new(); history.resources.len()];
+        for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
+            let shows = o.is_answered()
+                && o.key.is_some()
+                && o.answered.is_some()
+                && o.subresource == Subresource::None
+                && !o.marks.has(Marks::DRY_RUN)
+                && !o.marks.has(Marks::LIST_ANSWER);
+            if shows && !timeline.has(o.key, o.answered) {
+                of[history.resource_of(o.key).index()].push((o.answered, id));
+            }
+        }
+        of.iter_mut().for_each(|of| of.sort_unstable());
+        Answered { of }
+    }
+
+    /// The first one of a scope in (above, through].
+    pub fn first(
+        &self,
+        evidence: &Evidence<'_>,
+        scope: ScopeId,
+        (above, through): (Revision, Revision),
+    ) -> Option<Version> {
+        let history = evidence.history;
+        let of = &self.of[history.scopes[scope.index()].resource.index()];
+        let from = of.partition_point(|(revision, _)| *revision <= above);
+        let near = of[from..].iter().take_while(|(revision, _)| *revision <= through);
+        let mut near = near.take(evidence.facts.sizes.near_changes);
+        near.find_map(|&(revision, id)| {
+            let o = history.operation(id);
+            let is_inside =
+                history.covers_key(scope, o.key) && history.selects(scope, o.key, o.attributes) == Some(true);
+            let origin = Origin { provenance: Provenance::Write, row: id.0 };
+            is_inside.then_some(Version {
+                revision,
+                key: o.key,
+                uid: o.answer_uid,
+                change: Change::Left,
+                attributes: o.attributes,
+                writer: OperationId::NONE,
+                provenance: origin.provenance,
+                row: origin.row,
+                dated: origin,
+            })
+        })
+    }
 }
 
 /// Living versions of removed objects, by name and uid, at or above the upper bound of the removal.

@@ -26,9 +26,20 @@ impl Staleness {
         clock: ClockId,
         time: Time,
     ) -> Option<Staleness> {
+        let resource = evidence.history.scopes[scope.index()].resource;
+        let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
+        Staleness::of_interval(evidence, scope, (above, bound), (time, clock))
+    }
+
+    /// As [`Staleness::of_scope`], with the bound from the caller.
+    pub fn of_interval(
+        evidence: &Evidence<'_>,
+        scope: ScopeId,
+        (above, bound): (Revision, Revision),
+        (time, clock): (Time, ClockId),
+    ) -> Option<Staleness> {
         let history = evidence.history;
         let resource = history.scopes[scope.index()].resource;
-        let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
         let (timeline, near_changes) = (&evidence.order.timeline, evidence.facts.sizes.near_changes);
         let inside = |v: &Version| {
             history.covers_key(scope, v.key) && history.selects(scope, v.key, v.attributes) != Some(false)

@@ -324,8 +324,23 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         let declared = history.declared(version.key, version.uid, version.attributes);
         let name = declared.and_then(|declared| history.names.find(&declared.text(path)?));
         let node = name.and_then(|name| self.nodes.get(&name));
-        let node = node.and_then(|&node| evidence.order.timeline.at_or_before(node, revision));
-        node.is_some_and(|node| node.change.lives() == Some(false) || is_unready(evidence, &node))
+        let Some(&node) = node else { return false };
+        let last = evidence.order.timeline.at_or_before(node, revision);
+        last.is_some_and(|node| node.change.lives() == Some(false) || is_unready(evidence, &node))
+            || self.was_removed(node, last, claim.part.resource, revision)
+    }
+
+    /// Whether a removal at an unknown revision had certainly ended the last known life of a node at a revision of a resource: a
+    /// write at that revision or below was sent after the removal was answered.
+    fn was_removed(&self, node: KeyId, last: Option<Version>, resource: ResourceId, revision: Revision) -> bool {
+        let (history, order) = (self.evidence.history, self.evidence.order);
+        let removals = order.timeline.removals(node).iter().filter(|removal| removal.uid.is_some());
+        let mut ends = removals.filter(|removal| last.is_none_or(|last| last.uid == removal.uid));
+        ends.any(|removal| {
+            let o = history.operation(removal.operation);
+            let later = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
+            later.is_some_and(|(later, _)| later <= revision)
+        })
     }
 
     /// The existing record as a fact.

@@ -8,6 +8,7 @@ use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, R
 use crate::history::{Operation, OperationId, Verb};
 use crate::model::{Promise, promise};
 use crate::order::{ListRevision, Removal};
+use std::cell::OnceCell;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -22,12 +23,13 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    let deletions = OnceCell::new();
     for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
         if promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
             continue;
         }
         match o.verb {
-            Verb::List => list(evidence, ruling, id, &o),
+            Verb::List => list(evidence, ruling, id, &o, &deletions),
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
             _ if absence::is_absence(&o) => absent(evidence, ruling, id, &o),
             _ => {}
@@ -35,10 +37,24 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn list(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn list(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    id: OperationId,
+    o: &Operation,
+    deletions: &OnceCell<removals::Answered>,
+) {
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
     ruling.checked(o.incarnation);
-    let Some(lag) = Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else {
+    let resource = evidence.history.scopes[o.scope.index()].resource;
+    let bound = staleness::bound(evidence, resource, o.clock, o.invoke).filter(|bound| *bound > revision);
+    let lag = bound.and_then(|bound| {
+        let (interval, sent) = ((revision, bound), (o.invoke, o.clock));
+        let deletions = || deletions.get_or_init(|| removals::Answered::of(evidence));
+        let deleted = || Staleness::by(evidence, deletions().first(evidence, o.scope, interval)?, o.clock, o.invoke);
+        Staleness::of_interval(evidence, o.scope, interval, sent).or_else(deleted)
+    });
+    let Some(lag) = lag else {
         let items = evidence.history.items_of(o).iter();
         let shown =
             items.filter_map(|item| Some((item, removals::answered_before(evidence, item.key, item.uid, o)?))).next();

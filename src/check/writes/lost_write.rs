@@ -1,11 +1,13 @@
 #![doc = include_str!("../../../docs/rules/lost-write.md")]
 
 use crate::check::etcd::writes;
-use crate::check::facts::{commit_evidence, removals};
+use crate::check::facts::{absence, commit_evidence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
-use crate::order::{Removal, removes};
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Verb};
+use crate::model::{Promise, promise};
+use crate::order::{Provenance, Removal, Version, removes};
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -51,34 +53,75 @@ fn accepted(evidence: &Evidence<'_>, write: OperationId) -> Fact {
     evidence.operation(write, o.answered, says)
 }
 
-/// Two removals of one object, of which one was sent after the answer to the other, if the revision of the deletion is known.
-/// A later write with a revision of its own belongs to `identity-break`.
+/// Removals of an object whose deletion has a known revision, and belongs to another request. One was sent when that revision
+/// was complete, or one was answered before that other request was sent. A later write with a revision of its own belongs to
+/// `identity-break`, and an update that names its base to `broken-compare`. If the deletion belongs to the request itself,
+/// `revision-rewind` and `revision-reuse` report it.
 fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
-    let mut ends: FxHashMap<(KeyId, Symbol), (Revision, OperationId)> = FxHashMap::default();
-    for (operation, end) in commit_evidence::removals(evidence) {
-        let dated = (end.revision, operation);
-        let known = ends.entry((end.key, end.uid)).or_insert(dated);
-        *known = dated.min(*known);
-    }
-    for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
-        let Some(&(_, other)) = ends.get(&(o.key, o.answer_uid)).filter(|(_, other)| *other != id && removes(&o))
-        else {
+    let mut ends = commit_evidence::ends(evidence);
+    let denials = OnceCell::new();
+    let removing = evidence.of_verbs(&[Verb::Delete, Verb::Update, Verb::Patch]);
+    let is_open = |o: &Operation| o.verb == Verb::Delete || !o.asked_revision.is_some();
+    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some() && is_open(o)) {
+        let life = (o.key, o.answer_uid);
+        let Some(&end) = ends.get(&life) else { continue };
+        let by = end.writer.is_some().then(|| history.operation(end.writer));
+        if by.is_some() && history.are_one_request(end.writer, id) {
             continue;
-        };
+        }
         ruling.checked(o.incarnation);
-        let by = history.operation(other);
-        let is_before = |a: &Operation, b: &Operation| clocks.before((a.ret, a.clock), (b.invoke, b.clock));
-        let (first, second) = match (is_before(&by, &o), is_before(&o, &by)) {
-            (true, _) => (other, id),
-            (_, true) => (id, other),
-            _ => continue,
-        };
-        let after = history.operation(first).answered;
-        let removal = Removal { key: o.key, uid: o.answer_uid, operation: first, after, before: None };
-        lived_on(evidence, &removal, accepted(evidence, second), ruling);
-        ends.remove(&(o.key, o.answer_uid));
+        if let Some(shown) = complete_before(evidence, &end, &o, &denials) {
+            removed_late(evidence, &end, shown, id, ruling);
+        } else if by.is_some_and(|by| clocks.before((o.ret, o.clock), (by.invoke, by.clock))) {
+            let removal = Removal { key: o.key, uid: o.answer_uid, operation: id, after: o.answered, before: None };
+            lived_on(evidence, &removal, accepted(evidence, end.writer), ruling);
+        } else {
+            continue;
+        }
+        ends.remove(&life);
     }
+}
+
+/// The proof that a deletion was complete before a request was sent: evidence of its revision or a later one, or a 404 to a read
+/// of the most recent state that was sent when the object existed.
+fn complete_before(
+    evidence: &Evidence<'_>,
+    end: &Version,
+    o: &Operation,
+    denials: &OnceCell<FxHashMap<KeyId, Vec<OperationId>>>,
+) -> Option<Fact> {
+    let (history, order) = (evidence.history, evidence.order);
+    let resource = history.resource_of(end.key);
+    let is_before = |time, clock| order.clocks.before((time, clock), (o.invoke, o.clock));
+    let mut heads = order.heads.reached(history, resource, end.revision);
+    if let Some(head) = heads.find(|head| is_before(head.time, head.clock)) {
+        return Some(evidence.showing(
+            head.showing,
+            head.revision,
+            format!("revision {} had been reached", head.revision),
+        ));
+    }
+    let versions = order.timeline.versions(end.key);
+    let lives = |v: &Version| v.uid == end.uid && v.change.lives() == Some(true) && v.provenance < Provenance::Base;
+    let first = versions.iter().find(lives).map(|v| v.revision).filter(|first| *first < end.revision)?;
+    let denials = denials.get_or_init(|| {
+        let mut denials: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
+        for (id, read) in evidence.of_verbs(&[Verb::Get]) {
+            if absence::is_absence(&read) && promise(history, &read, None).0 == Promise::MostRecent {
+                denials.entry(read.key).or_default().push(id);
+            }
+        }
+        denials
+    });
+    let proves = |id: &OperationId| {
+        let read = history.operation(*id);
+        let head = || order.heads.before(history, &order.clocks, resource, read.clock, read.invoke);
+        is_before(read.ret, read.clock) && head().is_some_and(|head| head.revision >= first)
+    };
+    let denial = denials.get(&end.key)?.iter().copied().find(proves)?;
+    let says = format!("{} returned 404 (not found)", history.request_name(&history.operation(denial)));
+    Some(evidence.operation(denial, Revision::NONE, says))
 }
 
 /// Per removal at an unknown revision, the first accepted write of the same object that was sent after the removal's answer.
@@ -97,6 +140,37 @@ fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId
         }
     }
     later
+}
+
+/// A request that removed an object, and was sent when the deletion of the object was complete.
+fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: OperationId, ruling: &mut Ruling<'_>) {
+    let history = evidence.history;
+    let o = history.operation(id);
+    let name = history.key_name(end.key);
+    let gone = evidence.version(end, evidence.change_words(end));
+    let is_same = (gone.position, gone.operation) == (shown.position, shown.operation);
+    let mut facts = vec![gone];
+    facts.extend((!is_same).then_some(shown));
+    facts.push(accepted(evidence, id));
+    ruling.found(Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key: end.key,
+        cause: evidence.cause(&o),
+        summary: format!(
+            "{} of {name} was answered as the removal of uid {}, which had been removed at revision {} before",
+            o.verb.name(),
+            evidence.short_uid(end.uid),
+            end.revision
+        ),
+        facts,
+        reason: "One uid has one life: after an object is removed, no write finds it.".to_owned(),
+        refuted_by:
+            "evidence that the answer belongs to another request, or that the deletion belongs to another object"
+                .to_owned(),
+        consequence: "a client that trusts the answer takes a removal for its own that another client made".to_owned(),
+    });
 }
 
 fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mut Ruling<'_>) {

@@ -5,7 +5,7 @@ use crate::check::facts::lone_witness;
 use crate::check::facts::{commit_evidence, staleness};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
-use crate::order::{Contradiction, Provenance, Version, Watermark, removes};
+use crate::order::{Contradiction, Fragment, Provenance, Version, Watermark, removes};
 use rustc_hash::FxHashSet;
 
 /// Larger revisions are hardly etcd's: some stores use times as revisions.
@@ -39,6 +39,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 said.insert(evidence.history.operation(b).answered);
                 two_writes(evidence, ruling, a, b);
             }
+            Contradiction::ShownDeleted(key, revision, shown) => {
+                if let Some(deletion) = timeline.version_at(key, revision) {
+                    said.insert(revision);
+                    shown_deleted(evidence, ruling, &deletion, shown);
+                }
+            }
             Contradiction::TwoUids(..) | Contradiction::TwoContents(..) => {}
         }
     }
@@ -46,15 +52,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     crowded_removals(evidence, ruling);
 }
 
-/// Writes that committed at a revision that was complete before they were sent, so it belongs to another write. Writes below
-/// such a revision belong to `revision-rewind`.
+/// Writes and removals that committed at a revision that was complete before they were sent, so it belongs to another write.
+/// Those below such a revision belong to `revision-rewind`.
 fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
-    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch]) {
+    let removals = commit_evidence::removals(evidence);
+    for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]) {
         if commit_evidence::is_above_all(evidence, id, &o) {
             continue;
         }
-        let Some(revision) = commit_evidence::proven(evidence, &o).filter(|r| !said.contains(r)) else { continue };
+        let removal = removals.get(&id).map(|version| version.revision);
+        let committed = commit_evidence::proven(evidence, &o).or(removal);
+        let Some(revision) = committed.filter(|revision| !said.contains(revision)) else { continue };
         let resource = history.resource_of(o.key);
         let taken = |head: &Watermark| head.revision == revision;
         let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
@@ -77,7 +86,8 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
             evidence.request(id, Revision::NONE, format!("{what} was sent")),
             evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
         ];
-        let summary = format!("{key} was written at revision {revision}, which was complete before the write was sent");
+        let (done, sent) = if removal.is_some() { ("removed", "request") } else { ("written", "write") };
+        let summary = format!("{key} was {done} at revision {revision}, which was complete before the {sent} was sent");
         let cause = history.resource_name(resource);
         state(ruling, Reuse { revision, facts, summary, open: doubt.or(step), cause });
     }
@@ -167,6 +177,19 @@ fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, 
     let cause = history.resource_name(history.resource_of(second.key));
     let facts = vec![fact(a), fact(b)];
     state(ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+}
+
+/// An object that was shown at the revision of its deletion.
+fn shown_deleted(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, deletion: &Version, shown: Fragment) {
+    let history = evidence.history;
+    let (key, revision) = (history.key_name(deletion.key), deletion.revision);
+    let facts = vec![
+        evidence.version(deletion, format!("{key} was deleted at revision {revision}")),
+        evidence.shown(deletion, shown.origin, shown.uid, format!("{key} was shown at version {revision}")),
+    ];
+    let summary = format!("revision {revision} is the deletion of {key}, but {key} was shown at this version");
+    let cause = history.resource_name(history.resource_of(deletion.key));
+    state(ruling, Reuse { revision, facts, summary, open: None, cause });
 }
 
 struct Reuse {

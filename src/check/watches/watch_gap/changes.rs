@@ -108,7 +108,9 @@ impl<'h> Changes<'h> {
                 Contradiction::TwoKeys(a, b) => {
                     [a, b].map(|v| Some((domain(timeline.version(*v).key), timeline.version(*v).revision)))
                 }
-                Contradiction::TwoUids(key, revision, ..) => [Some((domain(*key), *revision)), None],
+                Contradiction::TwoUids(key, revision, ..) | Contradiction::ShownDeleted(key, revision, _) => {
+                    [Some((domain(*key), *revision)), None]
+                }
                 // A selector yields the same for both contents, and a recorder may have hidden the data of a ConfigMap.
                 Contradiction::TwoContents(.., Difference::Data) | Contradiction::TwoWrites(..) => [None, None],
                 Contradiction::TwoContents(key, revision, ..) => [Some((domain(*key), *revision)), None],
