@@ -608,7 +608,8 @@ fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
 
 /// The first claim that shows an object at a revision at which a witness shows the deletion of its key. Only reads, lists,
 /// events and answers to creations count. Another write may have deleted the object itself, and its answer then may carry the
-/// revision of the deletion.
+/// revision of the deletion. A saved file may hold the object of a DELETED event without its type, as `kubectl get -w -o json`
+/// prints it.
 fn shown_deleted(history: &History, group: &[Claim]) -> Option<Contradiction> {
     let witnessed = group.iter().take_while(|claim| claim.origin.provenance == Provenance::Witness);
     if !witnessed.clone().any(|claim| claim.change == Change::Deleted) {
@@ -619,7 +620,8 @@ fn shown_deleted(history: &History, group: &[Claim]) -> Option<Contradiction> {
             && match claim.origin.provenance {
                 Provenance::Event => true,
                 Provenance::Write | Provenance::Read => {
-                    matches!(history.operation(claim.operation).verb, Verb::Get | Verb::List | Verb::Create)
+                    let o = history.operation(claim.operation);
+                    matches!(o.verb, Verb::Get | Verb::List | Verb::Create) && !o.marks.has(Marks::SAVED)
                 }
                 Provenance::Witness | Provenance::Base => false,
             }
