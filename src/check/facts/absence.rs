@@ -3,11 +3,12 @@
 
 use crate::check::facts::staleness;
 use crate::check::{Evidence, Fact};
-use crate::history::{ClockId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Verb};
+use crate::history::{ClockId, KeyId, Marks, Operation, OperationId, Revision, Subresource, Symbol, Verb};
 use crate::ingest::Time;
 use crate::model::{Promise, promise};
-use crate::order::{After, Version, is_deliberate, remembers};
+use crate::order::{After, Provenance, Version, is_deliberate, remembers};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Whether an answer says that no object has the name. A 404 without `Status` is about the path: a resource that is not served
 /// yet, or a subresource that does not exist.
@@ -136,15 +137,7 @@ impl Denials {
             let of = denials.of.entry((session, o.key, o.clock)).or_default();
             of.push(Denial { time: o.ret, revision, id });
         }
-        for of in denials.of.values_mut() {
-            of.sort_by_key(|denial| (denial.time, denial.id));
-            let mut highest = Revision::NONE;
-            of.retain(|denial| {
-                let raises = denial.revision > highest;
-                highest = highest.max(denial.revision);
-                raises
-            });
-        }
+        denials.of.values_mut().for_each(keep_rising);
         denials
     }
 
@@ -160,6 +153,62 @@ impl Denials {
         let before = |denial: &Denial| order.clocks.before((denial.time, o.clock), (o.invoke, o.clock));
         let last = of.partition_point(before).checked_sub(1)?;
         Some(of[last]).filter(|denial| denial.revision >= version)
+    }
+}
+
+/// Sorts the denials of one clock by time, and keeps those with a higher revision than all before them.
+fn keep_rising(of: &mut Vec<Denial>) {
+    of.sort_by_key(|denial| (denial.time, denial.id));
+    let mut highest = Revision::NONE;
+    of.retain(|denial| {
+        let raises = denial.revision > highest;
+        highest = highest.max(denial.revision);
+        raises
+    });
+}
+
+/// The denials to reads of the most recent state, whoever read, and the lives of the names that they are about.
+#[derive(Debug, Default)]
+pub struct FreshDenials {
+    /// By name and clock, as in [`Denials`].
+    of: FxHashMap<KeyId, BTreeMap<ClockId, Vec<Denial>>>,
+    /// The first version that certainly existed of each life.
+    born: FxHashMap<(KeyId, Symbol), Revision>,
+}
+
+impl FreshDenials {
+    /// Collects them.
+    pub fn collect(evidence: &Evidence<'_>) -> FreshDenials {
+        let (history, timeline) = (evidence.history, &evidence.order.timeline);
+        let mut fresh = FreshDenials::default();
+        for (id, o) in evidence.of_verbs(&[Verb::Get]) {
+            if !is_absence(&o) || !o.ret.is_known() || promise(history, &o, None).0 != Promise::MostRecent {
+                continue;
+            }
+            let Some(revision) = reached(evidence, &o) else { continue };
+            let of = fresh.of.entry(o.key).or_default().entry(o.clock).or_default();
+            of.push(Denial { time: o.ret, revision, id });
+        }
+        fresh.of.values_mut().flat_map(BTreeMap::values_mut).for_each(keep_rising);
+        for &key in fresh.of.keys() {
+            for version in timeline.versions(key).iter() {
+                if version.change.lives() == Some(true) && version.provenance < Provenance::Base {
+                    fresh.born.entry((key, version.uid)).or_insert(version.revision);
+                }
+            }
+        }
+        fresh
+    }
+
+    /// A denial before a request, to a read that was sent when the life of a deletion existed or was over. So the deletion was
+    /// complete before the request.
+    pub fn after(&self, evidence: &Evidence<'_>, end: &Version, o: &Operation) -> Option<OperationId> {
+        let born = *self.born.get(&(end.key, end.uid)).filter(|born| **born < end.revision)?;
+        let is_before = |time, clock| evidence.order.clocks.before((time, clock), (o.invoke, o.clock));
+        self.of.get(&end.key)?.iter().find_map(|(clock, of)| {
+            let last = of.partition_point(|denial| is_before(denial.time, *clock)).checked_sub(1)?;
+            (of[last].revision >= born).then_some(of[last].id)
+        })
     }
 }
 

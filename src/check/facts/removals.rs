@@ -2,7 +2,9 @@
 //! removal, by the writes that were sent after its answer or by the next object of the name.
 
 use crate::check::{Evidence, Fact};
-use crate::history::{KeyId, Marks, Operation, OperationId, Revision, ScopeId, Subresource, Symbol, Verb};
+use crate::history::{
+    KeyId, Marks, Operation, OperationId, ResourceId, Revision, Scope, ScopeId, Subresource, Symbol, Verb,
+};
 use crate::order::{Change, Origin, Provenance, Removal, Timeline, Version};
 use rustc_hash::FxHashMap;
 
@@ -49,16 +51,16 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
 
 /// Changes that only the answers to deletions show. The revision in such an answer is that of the deletion, or that of the last
 /// version before it. The revision order has no version there, because the answer does not say which of the two it is.
-pub struct Answered {
-    /// Per resource, by revision.
-    of: Vec<Vec<(Revision, OperationId)>>,
+pub struct AnsweredDeletions {
+    /// By resource and namespace, in order of revision. [`Symbol::NONE`] has those of all namespaces.
+    of: FxHashMap<(ResourceId, Symbol), Vec<(Revision, OperationId)>>,
 }
 
-impl Answered {
+impl AnsweredDeletions {
     /// Collects them in one pass over the deletions.
-    pub fn of(evidence: &Evidence<'_>) -> Answered {
+    pub fn collect(evidence: &Evidence<'_>) -> AnsweredDeletions {
         let (history, timeline) = (evidence.history, &evidence.order.timeline);
-        let mut of = vec![Vec::new(); history.resources.len()];
+        let mut of: FxHashMap<_, Vec<_>> = FxHashMap::default();
         for (id, o) in evidence.of_verbs(&[Verb::Delete]) {
             let shows = o.is_answered()
                 && o.key.is_some()
@@ -67,26 +69,30 @@ impl Answered {
                 && !o.marks.has(Marks::DRY_RUN)
                 && !o.marks.has(Marks::LIST_ANSWER);
             if shows && !timeline.has(o.key, o.answered) {
-                of[history.resource_of(o.key).index()].push((o.answered, id));
+                let key = history.keys[o.key.index()];
+                for namespace in [Symbol::NONE, key.namespace] {
+                    of.entry((key.resource, namespace)).or_default().push((o.answered, id));
+                }
             }
         }
-        of.iter_mut().for_each(|of| of.sort_unstable());
-        Answered { of }
+        of.values_mut().for_each(|of| of.sort_unstable());
+        AnsweredDeletions { of }
     }
 
-    /// The first one of a scope in (above, through].
+    /// The first one of a scope in (above, through]. The error says that a selector left more of them open than are examined.
     pub fn first(
         &self,
         evidence: &Evidence<'_>,
         scope: ScopeId,
         (above, through): (Revision, Revision),
-    ) -> Option<Version> {
+    ) -> Result<Option<Version>, TooMany> {
         let history = evidence.history;
-        let of = &self.of[history.scopes[scope.index()].resource.index()];
-        let from = of.partition_point(|(revision, _)| *revision <= above);
-        let near = of[from..].iter().take_while(|(revision, _)| *revision <= through);
-        let mut near = near.take(evidence.facts.sizes.near_changes);
-        near.find_map(|&(revision, id)| {
+        let Scope { resource, namespace, .. } = history.scopes[scope.index()];
+        let namespace = if history.name(namespace).is_empty() { Symbol::NONE } else { namespace };
+        let of = self.of.get(&(resource, namespace)).map_or(&[][..], |of| of);
+        let [from, to] = [above, through].map(|end| of.partition_point(|(revision, _)| *revision <= end));
+        let near = to.min(from + evidence.facts.sizes.near_changes);
+        let inside = of[from..near].iter().find_map(|&(revision, id)| {
             let o = history.operation(id);
             let is_inside =
                 history.covers_key(scope, o.key) && history.selects(scope, o.key, o.attributes) == Some(true);
@@ -102,9 +108,14 @@ impl Answered {
                 row: origin.row,
                 dated: origin,
             })
-        })
+        });
+        if inside.is_none() && near < to { Err(TooMany) } else { Ok(inside) }
     }
 }
+
+/// There are more deletions than one question examines.
+#[derive(Clone, Copy, Debug)]
+pub struct TooMany;
 
 /// Living versions of removed objects, by name and uid, at or above the upper bound of the removal.
 pub struct Later(FxHashMap<(KeyId, Symbol), Vec<Version>>);

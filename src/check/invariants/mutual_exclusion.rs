@@ -331,12 +331,14 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
     }
 
     /// Whether a removal at an unknown revision had certainly ended the last known life of a node at a revision of a resource: a
-    /// write at that revision or below was sent after the removal was answered.
+    /// write at that revision or below was sent after the removal was answered. Of many removals the first ones are examined.
     fn was_removed(&self, node: KeyId, last: Option<Version>, resource: ResourceId, revision: Revision) -> bool {
         let (history, order) = (self.evidence.history, self.evidence.order);
-        let removals = order.timeline.removals(node).iter().filter(|removal| removal.uid.is_some());
-        let mut ends = removals.filter(|removal| last.is_none_or(|last| last.uid == removal.uid));
-        ends.any(|removal| {
+        let removals = match last {
+            Some(last) => order.timeline.removals_of(node, last.uid),
+            None => order.timeline.removals(node),
+        };
+        removals.iter().take(COMPARED).filter(|removal| removal.uid.is_some()).any(|removal| {
             let o = history.operation(removal.operation);
             let later = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
             later.is_some_and(|(later, _)| later <= revision)

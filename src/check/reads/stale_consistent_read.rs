@@ -1,6 +1,7 @@
 #![doc = include_str!("../../../docs/rules/stale-consistent-read.md")]
 
 use crate::check::etcd;
+use crate::check::facts::removals::AnsweredDeletions;
 use crate::check::facts::staleness;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::{absence, removals};
@@ -42,17 +43,22 @@ fn list(
     ruling: &mut Ruling<'_>,
     id: OperationId,
     o: &Operation,
-    deletions: &OnceCell<removals::Answered>,
+    deletions: &OnceCell<AnsweredDeletions>,
 ) {
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
     ruling.checked(o.incarnation);
     let resource = evidence.history.scopes[o.scope.index()].resource;
     let bound = staleness::bound(evidence, resource, o.clock, o.invoke).filter(|bound| *bound > revision);
     let lag = bound.and_then(|bound| {
-        let (interval, sent) = ((revision, bound), (o.invoke, o.clock));
-        let deletions = || deletions.get_or_init(|| removals::Answered::of(evidence));
-        let deleted = || Staleness::by(evidence, deletions().first(evidence, o.scope, interval)?, o.clock, o.invoke);
-        Staleness::of_interval(evidence, o.scope, interval, sent).or_else(deleted)
+        let interval = (revision, bound);
+        Staleness::of_interval(evidence, o.scope, interval, (o.invoke, o.clock)).or_else(|| {
+            let deletions = deletions.get_or_init(|| AnsweredDeletions::collect(evidence));
+            let deletion = deletions.first(evidence, o.scope, interval).unwrap_or_else(|_| {
+                ruling.undecided("deletions that were not compared with a list, because its selector leaves many open");
+                None
+            });
+            Staleness::by(evidence, deletion?, o.clock, o.invoke)
+        })
     });
     let Some(lag) = lag else {
         let items = evidence.history.items_of(o).iter();

@@ -25,9 +25,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
     let mut membership = Membership::of(evidence);
     let mut disagreements = Disagreements::default();
-    let mut last = LastEvents::default();
+    let mut last = LastEvents::new(history);
     for course in Course::all(evidence) {
-        last.forget(history);
+        last.forget();
         let (mut identified, mut checked) = (true, 0);
         let mut reached = Revision::NONE;
         let initial = history.deliveries[course.initial.clone()].iter();
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
                 // The event may be about any object.
-                last.forget(history);
+                last.forget();
                 identified = false;
             }
             if !matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
@@ -131,7 +131,6 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// The last event of each key on a stream. One table serves all streams, one after the other.
-#[derive(Default)]
 struct LastEvents {
     /// Per key: the round that wrote the entry, and the event.
     of: Vec<(u32, u32)>,
@@ -142,9 +141,12 @@ impl LastEvents {
     /// Marks an event at an open place in the order.
     const OPEN: u32 = u32::MAX;
 
+    fn new(history: &History) -> LastEvents {
+        LastEvents { of: vec![(0, 0); history.keys.len()], round: 1 }
+    }
+
     /// Begins anew, without an event of any key.
-    fn forget(&mut self, history: &History) {
-        self.of.resize(history.keys.len(), (0, 0));
+    fn forget(&mut self) {
         self.round += 1;
     }
 

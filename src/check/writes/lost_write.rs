@@ -1,11 +1,11 @@
 #![doc = include_str!("../../../docs/rules/lost-write.md")]
 
 use crate::check::etcd::writes;
-use crate::check::facts::{absence, commit_evidence, removals};
+use crate::check::facts::absence::FreshDenials;
+use crate::check::facts::{commit_evidence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Verb};
-use crate::model::{Promise, promise};
-use crate::order::{Provenance, Removal, Version, removes};
+use crate::history::{Marks, Operation, OperationId, Revision, Verb};
+use crate::order::{Removal, Version, removes};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
@@ -60,10 +60,13 @@ fn accepted(evidence: &Evidence<'_>, write: OperationId) -> Fact {
 fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let mut ends = commit_evidence::ends(evidence);
+    if ends.is_empty() {
+        return;
+    }
     let denials = OnceCell::new();
     let removing = evidence.of_verbs(&[Verb::Delete, Verb::Update, Verb::Patch]);
-    let is_open = |o: &Operation| o.verb == Verb::Delete || !o.asked_revision.is_some();
-    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some() && is_open(o)) {
+    let names_no_base = |o: &Operation| o.verb == Verb::Delete || !o.asked_revision.is_some();
+    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some() && names_no_base(o)) {
         let life = (o.key, o.answer_uid);
         let Some(&end) = ends.get(&life) else { continue };
         let by = end.writer.is_some().then(|| history.operation(end.writer));
@@ -71,15 +74,19 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         ruling.checked(o.incarnation);
-        if let Some(shown) = complete_before(evidence, &end, &o, &denials) {
-            removed_late(evidence, &end, shown, id, ruling);
-        } else if by.is_some_and(|by| clocks.before((o.ret, o.clock), (by.invoke, by.clock))) {
-            let removal = Removal { key: o.key, uid: o.answer_uid, operation: id, after: o.answered, before: None };
-            lived_on(evidence, &removal, accepted(evidence, end.writer), ruling);
-        } else {
+        let shown = complete_before(evidence, &end, &o, &denials);
+        let is_before = by.is_some_and(|by| clocks.before((o.ret, o.clock), (by.invoke, by.clock)));
+        if shown.is_none() && !is_before {
             continue;
         }
         ends.remove(&life);
+        match shown {
+            Some(shown) => removed_late(evidence, &end, shown, id, ruling),
+            None => {
+                let removal = Removal { key: o.key, uid: o.answer_uid, operation: id, after: o.answered, before: None };
+                lived_on(evidence, &removal, accepted(evidence, end.writer), ruling);
+            }
+        }
     }
 }
 
@@ -89,7 +96,7 @@ fn complete_before(
     evidence: &Evidence<'_>,
     end: &Version,
     o: &Operation,
-    denials: &OnceCell<FxHashMap<KeyId, Vec<OperationId>>>,
+    denials: &OnceCell<FreshDenials>,
 ) -> Option<Fact> {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(end.key);
@@ -102,24 +109,7 @@ fn complete_before(
             format!("revision {} had been reached", head.revision),
         ));
     }
-    let versions = order.timeline.versions(end.key);
-    let lives = |v: &Version| v.uid == end.uid && v.change.lives() == Some(true) && v.provenance < Provenance::Base;
-    let first = versions.iter().find(lives).map(|v| v.revision).filter(|first| *first < end.revision)?;
-    let denials = denials.get_or_init(|| {
-        let mut denials: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
-        for (id, read) in evidence.of_verbs(&[Verb::Get]) {
-            if absence::is_absence(&read) && promise(history, &read, None).0 == Promise::MostRecent {
-                denials.entry(read.key).or_default().push(id);
-            }
-        }
-        denials
-    });
-    let proves = |id: &OperationId| {
-        let read = history.operation(*id);
-        let head = || order.heads.before(history, &order.clocks, resource, read.clock, read.invoke);
-        is_before(read.ret, read.clock) && head().is_some_and(|head| head.revision >= first)
-    };
-    let denial = denials.get(&end.key)?.iter().copied().find(proves)?;
+    let denial = denials.get_or_init(|| FreshDenials::collect(evidence)).after(evidence, end, o)?;
     let says = format!("{} returned 404 (not found)", history.request_name(&history.operation(denial)));
     Some(evidence.operation(denial, Revision::NONE, says))
 }

@@ -4,9 +4,9 @@ use crate::check::etcd;
 use crate::check::facts::lone_witness;
 use crate::check::facts::{commit_evidence, staleness};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{AuditId, IncarnationId, OperationId, Revision, Verb};
+use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
 use crate::order::{Contradiction, Fragment, Provenance, Version, Watermark, removes};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Larger revisions are hardly etcd's: some stores use times as revisions.
 const ETCD_LIMIT: u128 = 1_000_000_000_000_000;
@@ -96,21 +96,17 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
 /// Removals without a free revision: above every revision that was complete before the request, and below the next life.
 fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
-    let removing = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
-    for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some()) {
-        let Some(head) =
-            order.heads.before(evidence.history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
+    let removing = || {
+        let all = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
+        all.filter(|(_, o)| removes(o) && o.answer_uid.is_some())
+    };
+    let next_lives = next_lives(evidence, removing().map(|(_, o)| o.key));
+    for (id, o) in removing() {
+        let Some(next) = next_lives.get(&(o.key, o.answer_uid)) else { continue };
+        let Some(head) = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
         else {
             continue;
         };
-        let versions = order.timeline.versions(o.key);
-        let Some(last) = versions.iter().rev().find(|v| v.uid == o.answer_uid && v.change.lives() == Some(true)) else {
-            continue;
-        };
-        let later = |v: &Version| {
-            v.revision > last.revision && v.uid.is_some() && v.uid != o.answer_uid && v.provenance < Provenance::Base
-        };
-        let Some(next) = versions.iter().find(later) else { continue };
         ruling.checked(o.incarnation);
         if next.revision > head.revision.next() {
             continue;
@@ -120,7 +116,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let facts = vec![
             evidence.showing(head.showing, head.revision, shown),
             evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
-            evidence.version(&next, format!("{key} existed again, as another object, at revision {}", next.revision)),
+            evidence.version(next, format!("{key} existed again, as another object, at revision {}", next.revision)),
         ];
         let summary = format!(
             "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
@@ -129,6 +125,29 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let cause = history.resource_name(history.resource_of(o.key));
         state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });
     }
+}
+
+/// Behind the last living version of each object of these names: the first version of another object of the name.
+fn next_lives(evidence: &Evidence<'_>, names: impl Iterator<Item = KeyId>) -> FxHashMap<(KeyId, Symbol), Version> {
+    let mut next_lives = FxHashMap::default();
+    let (names, mut ends): (FxHashSet<KeyId>, FxHashSet<(KeyId, Symbol)>) = (names.collect(), FxHashSet::default());
+    for key in names {
+        // Of the versions that were passed: the first one, and the first one of another object than that.
+        let (mut first, mut other): (Option<Version>, Option<Version>) = (None, None);
+        for version in evidence.order.timeline.versions(key).iter().rev().filter(|v| v.uid.is_some()) {
+            if version.change.lives() == Some(true) && ends.insert((key, version.uid)) {
+                let next = if first.is_some_and(|first| first.uid == version.uid) { other } else { first };
+                next_lives.extend(next.map(|next| ((key, version.uid), next)));
+            }
+            if version.provenance < Provenance::Base {
+                if first.is_some_and(|first| first.uid != version.uid) {
+                    other = first;
+                }
+                first = Some(version);
+            }
+        }
+    }
+    next_lives
 }
 
 fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {
