@@ -1,6 +1,6 @@
 //! Watches without a client: consecutive Kubernetes events, and output of `etcdctl watch`.
 
-use super::call::{create, object, pod};
+use super::call::{Call, create, delete, object, pod, refused};
 use super::{Draw, Evidence, Shape};
 
 const BASE: u64 = 100;
@@ -39,6 +39,30 @@ pub const SHAPES: &[Shape] = &[
         }
         out.file("audit.log");
         (0..count).for_each(|n| create(n, n, BASE + n).audit(out, n));
+    }),
+    whole("witness-beside-removals", "etcd-watch.json", |out| {
+        let third = out.size / 3;
+        let mut count = 0;
+        while out.written < third {
+            let made = BASE + 2 * count;
+            writeln!(out, "{}", witness(made, &[change(0, made, made, 1)]));
+            writeln!(out, "{}", witness(made + 1, &[removal(0, made + 1)]));
+            count += 1;
+        }
+        out.file("audit.log");
+        for n in 0..count {
+            let made = BASE + 2 * n;
+            let of_witness = |call: Call| {
+                let answered = call.answered.replace(&format!(r#""u{n}""#), &format!(r#""u0-{made}""#));
+                Call { answered, ..call }
+            };
+            of_witness(create(0, n, made)).audit(out, 3 * n);
+            // Two removals at a time.
+            let removal = of_witness(delete(0, n));
+            removal.audit(out, 3 * n + 1);
+            Call { id: format!("b{n}"), user: "v".to_owned(), takes: 400, ..removal }.audit(out, 3 * n + 1);
+            refused(Call { name: "p0".to_owned(), ..Call::default() }, 404, "NotFound", "").audit(out, 3 * n + 2);
+        }
     }),
 ];
 
