@@ -80,6 +80,9 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         ends.remove(&life);
+        if began_in_the_past(evidence, &end) {
+            continue;
+        }
         match shown {
             Some(shown) => removed_late(evidence, &end, shown, id, ruling),
             None => {
@@ -88,6 +91,14 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             }
         }
     }
+}
+
+/// Whether the first version of a deleted object was requested after a higher revision was complete. Then evidence of revisions
+/// says nothing of the object's end.
+fn began_in_the_past(evidence: &Evidence<'_>, end: &Version) -> bool {
+    let life = evidence.order.lifetimes(evidence.history).of(end.uid);
+    let first = life.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
+    first.is_some_and(|first| commit_evidence::went_back(evidence, &first))
 }
 
 /// The proof that a deletion was complete before a request was sent: evidence of its revision or a later one, or a 404 to a read
