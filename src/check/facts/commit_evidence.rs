@@ -3,7 +3,7 @@
 
 use crate::check::Evidence;
 use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Subresource, Symbol, Verb};
-use crate::order::{Provenance, Version, remembers};
+use crate::order::{Change, Provenance, Version, remembers};
 use rustc_hash::FxHashMap;
 
 /// The revision at which a write certainly committed, by its own answer: a creation, or an update that names its base and was
@@ -21,6 +21,21 @@ pub fn proven(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
         _ => false,
     };
     (shows && commits).then_some(o.answered)
+}
+
+/// Whether a version is a creation, by the answer of its writer or by an etcd witness; `None` if neither tells. A watch event
+/// may have a wrong type.
+pub fn is_creation(evidence: &Evidence<'_>, version: &Version) -> Option<bool> {
+    let writer = version.writer.is_some().then(|| evidence.history.operation(version.writer));
+    match writer.filter(|o| proven(evidence, o) == Some(version.revision)) {
+        Some(o) => Some(o.status == 201),
+        None => (version.provenance == Provenance::Witness).then_some(version.change == Change::Created),
+    }
+}
+
+/// Whether a version is an update, so that an earlier version made the object.
+pub fn is_update(evidence: &Evidence<'_>, version: &Version) -> bool {
+    version.change == Change::Updated && is_creation(evidence, version) != Some(true)
 }
 
 /// The revision that the timeline attributes to a write without base: the version of its answer, if no other request wrote

@@ -6,7 +6,7 @@ use crate::check::watches::scope_membership::{By, Membership, Said};
 use crate::check::watches::stream_view::Course;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Marks, Revision, ScopeId};
-use crate::order::{Change, Provenance};
+use crate::order::Provenance;
 use rustc_hash::FxHashMap;
 
 /// The rule.
@@ -180,13 +180,7 @@ fn by_order(evidence: &Evidence<'_>, course: &Course<'_>, index: usize) -> Optio
         let says = format!("{} existed at revision {} already", history.key_name(d.key), earlier.revision);
         return Some(Err((evidence.version(&earlier, says), "the change of an object that existed before")));
     }
-    let proven = version.writer.is_some()
-        && commit_evidence::proven(evidence, &evidence.history.operation(version.writer)) == Some(d.revision);
-    let created = match version.provenance {
-        _ if proven => history.operation(version.writer).status == 201,
-        Provenance::Witness => version.change == Change::Created,
-        _ => return None,
-    };
+    let created = commit_evidence::is_creation(evidence, &version)?;
     let was = match (d.kind, created) {
         (DeliveryKind::Added, false) => "an update of a living object",
         (DeliveryKind::Modified, true) => "a creation",

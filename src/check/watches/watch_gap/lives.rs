@@ -2,6 +2,7 @@
 //! although it shows a later object of the same name. Only names of several objects matter, and most evidence has none.
 
 use super::LazyMembership;
+use crate::check::facts::commit_evidence;
 use crate::check::watches::scope_membership::By;
 use crate::check::watches::stream_view::Course;
 use crate::check::{Draft, Evidence, Ruling};
@@ -93,7 +94,7 @@ fn deletion(
     let of_it =
         |v: &Version| v.change == Change::Deleted && v.revision < d.revision && (v.uid == uid || !v.uid.is_some());
     let mut between = timeline.between(d.key, since, d.revision).iter();
-    let known = between.any(|v| of_it(&v) || (v.revision == d.revision && v.change == Change::Updated));
+    let known = between.any(|v| of_it(&v) || (v.revision == d.revision && commit_evidence::is_update(evidence, &v)));
     if known {
         return;
     }

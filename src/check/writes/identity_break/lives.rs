@@ -126,7 +126,7 @@ impl Name<'_> {
         ruling.checked(process);
         let full = self.taken_between(&before, &last, version);
         // A change on the base of a version with another uid is reported as that.
-        let stands = version.change == Change::Updated && adjacent(self.evidence, &last, version);
+        let stands = commit_evidence::is_update(self.evidence, version) && adjacent(self.evidence, &last, version);
         if let Some(taken) = full.filter(|_| !stands) {
             no_room(self.evidence, [&last, version], &taken, ruling);
         }
@@ -196,7 +196,7 @@ impl Name<'_> {
         let end = before.end.filter(|end| end.revision > last.revision && end.revision < first.revision);
         let from = end.map_or(shown, |end| end.revision);
         // The second life may begin at its first known version, unless that version is an update.
-        let mut needs = u128::from(end.is_none()) + u128::from(first.change == Change::Updated);
+        let mut needs = u128::from(end.is_none()) + u128::from(commit_evidence::is_update(self.evidence, first));
         let gap = first.revision.value().checked_sub(from.value())?.checked_sub(1)?;
         let mut taken = Vec::new();
         if needs == 0 || gap >= ROOM {

@@ -2,9 +2,10 @@
 
 mod lives;
 
+use crate::check::facts::commit_evidence;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
-use crate::order::{Change, Contradiction, Fragment, Version};
+use crate::order::{Contradiction, Fragment, Version};
 use rustc_hash::FxHashSet;
 
 /// The rule.
@@ -36,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let processes = timeline.processes(history);
     for ((before, after), process) in timeline.all().pairs().zip(processes.iter().skip(1)) {
         let known = before.key == after.key && before.uid.is_some() && after.uid.is_some();
-        if !known || after.change != Change::Updated || before.change.lives() != Some(true) {
+        if !known || !commit_evidence::is_update(evidence, &after) || before.change.lives() != Some(true) {
             continue;
         }
         ruling.checked(*process);
