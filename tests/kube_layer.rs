@@ -1,14 +1,14 @@
 //! A client of kube-rs that a layer records as in docs/guide-ci.md, against an API server whose last list is stale or
 //! fresh.
 //!
-//! The client is a separate program (`tests/kube_client`). Building its hundred crates takes a minute or two, so this
-//! test runs only if `CI` is set. `src/record/kube_tests.rs` tests the layer without it.
+//! The client is a program of the crate `tests/cluster`. Building its hundred crates takes a minute or two, so this test
+//! runs only if `CI` is set. `src/record/kube_tests.rs` tests the layer without it.
 
+use crate::support::client_crate;
 use retrograde::check::{Kind, Verdict};
 use retrograde::history::{self, Domains};
 use retrograde::ingest;
 use std::path::Path;
-use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,12 +23,8 @@ fn a_stale_list_of_a_recorded_client_is_convicted_and_a_fresh_one_is_not() {
     for (last, expected) in [("stale", Verdict::Violated), ("fresh", Verdict::Holds)] {
         let path = std::env::temp_dir().join(format!("retrograde-kube-layer-{last}-{}.jsonl", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let status = Command::new(env!("CARGO"))
-            .args(["run", "--quiet", "--manifest-path"])
-            .arg(root().join("tests/kube_client/Cargo.toml"))
-            .arg("--target-dir")
-            .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kube-client"))
-            .arg("--")
+        let status = client_crate::cargo("run", "cluster")
+            .args(["--bin", "kube_traffic", "--"])
             .arg(&path)
             .arg(last)
             .status()
@@ -48,7 +44,7 @@ fn a_stale_list_of_a_recorded_client_is_convicted_and_a_fresh_one_is_not() {
 #[test]
 fn the_guide_shows_how_this_client_is_recorded() {
     let read = |name| std::fs::read_to_string(root().join(name)).expect("a text");
-    let (source, guide) = (read("tests/kube_client/src/main.rs"), read("docs/guide-ci.md"));
+    let (source, guide) = (read("tests/cluster/src/bin/kube_traffic.rs"), read("docs/guide-ci.md"));
     let start = source.find("/// A client of Kubernetes that is recorded.").expect("the function");
     let end = source[start..].find("\n}\n").expect("its end") + 3;
     assert!(

@@ -5,6 +5,8 @@
 //! `kube-apiserver`, as for envtest. Without them these tests are ignored; if `CI` is set they fail.
 //! docs/compatibility.md explains how to get the binaries.
 
+#[path = "../support/client_crate.rs"]
+mod client_crate;
 mod expected;
 
 use expected::{EXPECTED, Expected};
@@ -14,7 +16,7 @@ use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{self, SourceRule};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 
 /// Parts of a scenario's evidence.
@@ -64,12 +66,8 @@ static RECORDED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 fn recorded(binaries: &Path) -> Result<PathBuf, String> {
     let folder = std::env::temp_dir().join(format!("retrograde-control-plane-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
-    let mut players = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--locked", "--manifest-path"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster"))
-        .arg("--")
+    let mut players = client_crate::cargo("run", "cluster")
+        .args(["--bin", "control-plane", "--"])
         .args([binaries, &folder])
         // The program ends with its input, so also if this process is killed.
         .stdin(Stdio::piped())

@@ -6,6 +6,7 @@
 
 mod tampering;
 
+use crate::support::client_crate;
 use crate::support::etcd::Etcd;
 use crate::support::folder::Folder;
 use crate::support::program::program;
@@ -37,18 +38,10 @@ fn clients() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
         program("protoc")?;
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/etcd_client");
-        // A target folder of its own, so that it is built once.
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd-client");
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--manifest-path"])
-            .arg(folder.join("Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&target)
-            .status()
-            .expect("cargo runs");
+        let status = client_crate::cargo("build", "etcd_client").status().expect("cargo runs");
         assert!(status.success(), "the clients cannot be built");
-        Some(target.join("debug").join(format!("etcd-traffic{}", std::env::consts::EXE_SUFFIX)))
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd_client/debug");
+        Some(built.join(format!("etcd-traffic{}", std::env::consts::EXE_SUFFIX)))
     };
     BUILT.get_or_init(build).as_deref()
 }

@@ -1,5 +1,6 @@
 //! Inputs and programs that several tests share.
 
+pub mod client_crate;
 pub mod committed;
 pub mod container;
 pub mod dice;

@@ -23,7 +23,7 @@ fn recorded(config: Config, capture: Capture) -> kube::Result<Client> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(path), Some(last)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: kube-traffic FILE stale|fresh".into());
+        return Err("usage: kube_traffic FILE stale|fresh".into());
     };
     let server = TcpListener::bind("127.0.0.1:0")?;
     let address = server.local_addr()?;
