@@ -183,10 +183,10 @@ impl Cluster {
             .log
             .iter()
             .rev()
-            .find(|c| c.revision > cache && phase.is_none_or(|n| n == c.object.phase) && !c.deleted)
+            .find(|c| c.revision > position && phase.is_none_or(|n| n == c.object.phase) && !c.deleted)
             .map(|c| c.revision);
         let early = pending.filter(|_| self.strikes(Fault::EarlyBookmark, late, client));
-        let revision = early.unwrap_or(cache.max(position));
+        let revision = early.unwrap_or(position);
         self.record_event(at, json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null}}}));
         if early.is_some() {
             // The skipped events arrive after all.
