@@ -553,10 +553,9 @@ impl Judge<'_, '_> {
     /// Whether the evidence shows every version between the holder's last known write to the lock and the successor's first
     /// one.
     fn was_last(&self, loss: &Loss) -> bool {
-        let versions = self.evidence.order.timeline.versions(loss.lock);
         let taken = loss.successor.first.revision;
-        let before: Vec<Version> =
-            versions.iter().filter(|v| v.revision >= loss.end.revision && v.revision < taken).collect();
+        let (after, through) = (loss.end.revision.previous(), taken.previous());
+        let before: Vec<Version> = self.evidence.order.timeline.between(loss.lock, after, through).iter().collect();
         let nexts = before.iter().skip(1).map(|v| v.revision).chain([taken]);
         before.iter().zip(nexts).all(|(version, next)| {
             let known = version.change.lives() == Some(false) || version.attributes.is_some();
