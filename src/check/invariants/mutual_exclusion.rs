@@ -11,6 +11,7 @@ use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbo
 use crate::model::declaration::{Allocation, Path, READINESS};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// The most holders of one value that are compared with a new one, the latest first.
@@ -55,7 +56,8 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
         }
     }
     let records = Records::of(&spaces);
-    let judge = Judge { evidence, standing: &standing, records: &records, nodes: nodes(evidence) };
+    let (nodes, removed_by) = (nodes(evidence), RefCell::default());
+    let judge = Judge { evidence, standing: &standing, records: &records, nodes, removed_by };
     for parts in spaces.values() {
         let mut claims: Vec<Claim<'_, '_>> =
             parts.iter().flat_map(|part| part.holdings.holds.iter().map(move |hold| Claim { part, hold })).collect();
@@ -224,7 +226,12 @@ struct Judge<'p, 'h, 'd> {
     standing: &'p VersionValidity<'h>,
     records: &'p Records<'p, 'd>,
     nodes: FxHashMap<Symbol, KeyId>,
+    removed_by: RefCell<RemovalBounds>,
 }
+
+/// Per node, the uid of its last known life (`None`: no life is known) and a resource: the lowest revision of the resource that
+/// was certainly written after a removal of the node was answered.
+type RemovalBounds = FxHashMap<(KeyId, Option<Symbol>, ResourceId), Option<Revision>>;
 
 impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
     /// Judges two claims; `one` began first. Returns whether it stated a finding.
@@ -331,18 +338,23 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
     }
 
     /// Whether a removal at an unknown revision had certainly ended the last known life of a node at a revision of a resource: a
-    /// write at that revision or below was sent after the removal was answered. Of many removals the first ones are examined.
+    /// write at that revision or below was sent after the removal was answered.
     fn was_removed(&self, node: KeyId, last: Option<Version>, resource: ResourceId, revision: Revision) -> bool {
         let (history, order) = (self.evidence.history, self.evidence.order);
-        let removals = match last {
-            Some(last) => order.timeline.removals_of(node, last.uid),
-            None => order.timeline.removals(node),
-        };
-        removals.iter().take(COMPARED).filter(|removal| removal.uid.is_some()).any(|removal| {
-            let o = history.operation(removal.operation);
-            let later = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
-            later.is_some_and(|(later, _)| later <= revision)
-        })
+        let uid = last.map(|last| last.uid);
+        let mut bounds = self.removed_by.borrow_mut();
+        let bound = bounds.entry((node, uid, resource)).or_insert_with(|| {
+            let removals = match uid {
+                Some(uid) => order.timeline.removals_of(node, uid),
+                None => order.timeline.removals(node),
+            };
+            let later = removals.iter().filter(|removal| removal.uid.is_some()).filter_map(|removal| {
+                let o = history.operation(removal.operation);
+                order.heads.after(history, &order.clocks, resource, o.clock, o.ret)
+            });
+            later.map(|(revision, _)| revision).min()
+        });
+        bound.is_some_and(|bound| bound <= revision)
     }
 
     /// The existing record as a fact.
