@@ -132,7 +132,7 @@ fn next_lives(evidence: &Evidence<'_>, names: impl Iterator<Item = KeyId>) -> Fx
     let mut next_lives = FxHashMap::default();
     let (names, mut ends): (FxHashSet<KeyId>, FxHashSet<(KeyId, Symbol)>) = (names.collect(), FxHashSet::default());
     for key in names {
-        // Of the versions that were passed: the first one, and the first one of another object than that.
+        // The walk goes down: `first` is the version last passed, `other` the next one above it of another object.
         let (mut first, mut other): (Option<Version>, Option<Version>) = (None, None);
         for version in evidence.order.timeline.versions(key).iter().rev().filter(|v| v.uid.is_some()) {
             if version.change.lives() == Some(true) && ends.insert((key, version.uid)) {
