@@ -67,7 +67,7 @@ fn recorded(binaries: &Path) -> Result<PathBuf, String> {
     let folder = std::env::temp_dir().join(format!("retrograde-control-plane-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let mut players = client_crate::cargo("run", "cluster")
-        .args(["--bin", "control-plane", "--"])
+        .arg("--")
         .args([binaries, &folder])
         // The program ends with its input, so also if this process is killed.
         .stdin(Stdio::piped())
