@@ -1,11 +1,15 @@
 //! RFC 3339 texts to nanoseconds since 1970.
 
 use super::position::Time;
+use std::ops::Range;
+
+/// Length of a time with six digits of a second and `Z`.
+const WITH_MICROS: usize = 27;
 
 /// Parses an RFC 3339 time (any offset, up to nine digits of a second).
 ///
-/// The form of every API server, 27 characters with six digits and `Z`, has a fast path; everything else goes through
-/// jiff. `None`: the text is no such time, or lies outside the years 1678 to 2261.
+/// The two forms of API servers have a fast path: six digits of a second (`metav1.MicroTime`) or none (`metav1.Time`),
+/// and `Z`. Everything else goes through jiff. `None`: the text is no such time, or lies outside the years 1678 to 2261.
 pub fn parse(text: &str) -> Option<Time> {
     fixed(text.as_bytes()).or_else(|| {
         let t: jiff::Timestamp = text.parse().ok()?;
@@ -26,7 +30,9 @@ pub struct Printed {
 
 /// Parses a time as [`parse`] does, and as databases print it: with a space for the `T`, and without a zone.
 pub fn printed(text: &str) -> Option<Printed> {
-    if let Some(time) = fixed(text.as_bytes()) {
+    if text.len() == WITH_MICROS
+        && let Some(time) = fixed(text.as_bytes())
+    {
         return Some(Printed { time, without_zone: false, cut: 0 });
     }
     let cut = cut_of(text);
@@ -65,24 +71,22 @@ fn has_seconds(text: &str) -> bool {
     text.as_bytes().get(16) == Some(&b':')
 }
 
-/// The fast path: `2026-11-20T20:26:58.666053Z`.
+/// The fast path: `2026-11-20T20:26:58.666053Z` and `2026-11-20T20:26:58Z`.
 fn fixed(b: &[u8]) -> Option<Time> {
-    if b.len() != 27
-        || b[4] != b'-'
-        || b[7] != b'-'
-        || b[10] != b'T'
-        || b[13] != b':'
-        || b[16] != b':'
-        || b[19] != b'.'
-        || b[26] != b'Z'
-    {
+    let micros = match b.len() {
+        WITH_MICROS if b[19] == b'.' => 20..26,
+        20 => 0..0,
+        _ => return None,
+    };
+    let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (b.len() - 1, b'Z')];
+    if signs.iter().any(|(at, sign)| b[*at] != *sign) {
         return None;
     }
-    let number = |from: usize, to: usize| -> Option<i64> {
-        b[from..to].iter().try_fold(0i64, |n, d| d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0')))
+    let number = |digits: Range<usize>| -> Option<i64> {
+        b[digits].iter().try_fold(0i64, |n, d| d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0')))
     };
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second, micros) = (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 26)?);
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second, micros) = (number(11..13)?, number(14..16)?, number(17..19)?, number(micros)?);
     let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let days_in_month = match month {
         4 | 6 | 9 | 11 => 30,
@@ -108,11 +112,15 @@ mod tests {
     fn the_short_path_agrees_with_jiff() {
         for day in 0..80_000i64 {
             let nanos = (day - 20_000) * 86_400_000_000_000 + (day * 7_919 % 86_400) * 1_000_000_000 + day * 1_000;
-            let text = format!("{:.6}", jiff::Timestamp::from_nanosecond(i128::from(nanos)).unwrap());
-            if let Some(time) = fixed(text.as_bytes()) {
-                assert_eq!(time, Time(nanos), "{text}");
+            for (digits, nanos) in [(6, nanos), (0, nanos - nanos.rem_euclid(1_000_000_000))] {
+                let time = jiff::Timestamp::from_nanosecond(i128::from(nanos)).unwrap();
+                let text = format!("{time:.digits$}");
+                assert!(matches!(text.len(), 20 | WITH_MICROS));
+                if let Some(time) = fixed(text.as_bytes()) {
+                    assert_eq!(time, Time(nanos), "{text}");
+                }
+                assert_eq!(parse(&text), Some(Time(nanos)), "{text}");
             }
-            assert_eq!(parse(&text), Some(Time(nanos)), "{text}");
         }
     }
 
@@ -139,7 +147,17 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_time() {
-        for text in ["", "2026-02-30T00:00:00.000000Z", "2026-11-20T24:00:00.000000Z", "2026-11-20", "yesterday"] {
+        for text in [
+            "",
+            "2026-02-30T00:00:00.000000Z",
+            "2026-02-30T00:00:00Z",
+            "2026-11-20T24:00:00.000000Z",
+            "2026-11-20T2:000:00Z",
+            "2026-11-20T00:00:00ZZ",
+            "2026-11-20T00:00:0aZ",
+            "2026-11-20",
+            "yesterday",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

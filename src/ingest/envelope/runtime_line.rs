@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Least length of a part by Docker. A shorter line without a line end went through an agent that removes line ends.
 const LEAST_OF_DOCKER: usize = 16 << 10;
 
+/// Beginning of a line by Docker.
+const BEGIN_DOCKER: &[u8] = b"{\"log\":\"";
+
 /// Bytes in front of the text of a line, and behind it, that are searched.
 const LONGEST_FRAME: usize = 1024;
 
@@ -65,7 +68,7 @@ impl<'t> RuntimeLine<'t> {
         const BEFORE_STREAM: &[u8] = b"\",\"stream\":\"";
         const BEFORE_TIME: &[u8] = b"\"time\":\"";
         let until_quote = |bytes: &'t [u8]| bytes.split(|byte| *byte == b'"').next();
-        let rest = line.strip_prefix(b"{\"log\":\"")?;
+        let rest = line.strip_prefix(BEGIN_DOCKER)?;
         let frame = rest.len().saturating_sub(LONGEST_FRAME);
         let end = frame + memchr::memmem::rfind(&rest[frame..], BEFORE_STREAM)?;
         let (text, members) = (&rest[..end], &rest[end + BEFORE_STREAM.len()..]);
@@ -109,6 +112,11 @@ pub(super) fn is_part_of_docker(text: &[u8]) -> bool {
     let escapes = |rest: &[u8]| rest.iter().rev().take_while(|byte| **byte == b'\\').count();
     let ends_line = text.strip_suffix(b"n").is_some_and(|rest| escapes(rest) % 2 == 1);
     text.len() >= LEAST_OF_DOCKER && !ends_line
+}
+
+/// Whether the first bytes are those of a line of a container runtime.
+fn may_begin(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(u8::is_ascii_digit) || bytes.starts_with(BEGIN_DOCKER)
 }
 
 /// Whether bytes begin with a line of a container runtime.
@@ -165,6 +173,10 @@ pub struct Joined {
 /// text, or if the line, or what stands between its parts, is longer than `longest`. The error is the length of the lines
 /// that were searched for the last part: no other line that begins there has one.
 pub fn joined(bytes: &[u8], longest: usize) -> Result<Joined, usize> {
+    // Most lines are no lines of a runtime. Their ends are not searched here.
+    if !may_begin(bytes) {
+        return Err(0);
+    }
     let begin = RuntimeLine::of(first(bytes)).filter(|line| line.is_part).ok_or(0_usize)?;
     let (mut text, mut others, mut last) = (Vec::new(), Vec::new(), begin);
     let (mut start, mut between) = (0, 0);
