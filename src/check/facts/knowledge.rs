@@ -248,7 +248,7 @@ impl ClientKnowledge {
             let before = of_clock.partition_point(|g| clocks.before(g.moment, moment));
             of_clock[..before].iter().rfind(|g| counts(g)).copied()
         };
-        let last = of_each_clock(self.of(incarnation, key))
+        let last = of_each_clock(self.of(incarnation, key), read_at)
             .filter_map(latest)
             .max_by_key(|g| (g.moment.1 == moment.1, g.moment.0))?;
         // Reads that may lie between the last read and the moment.
@@ -258,11 +258,11 @@ impl ClientKnowledge {
             of_clock[from..].iter().take_while(possible).any(counts)
         };
         let other = |g: &LastRead| counts(g) && g.known != last.known;
-        let overtaken = of_each_clock(self.of(incarnation, key)).any(|of_clock| between(of_clock, &other));
+        let overtaken = of_each_clock(self.of(incarnation, key), read_at).any(|of_clock| between(of_clock, &other));
         let news = |g: &LastRead| counts(g) && (g.known != last.known || g.revision > last.revision);
         let kin = self.kin.get(&incarnation).into_iter().flatten();
         let known_to_kin =
-            kin.flat_map(|life| of_each_clock(self.of(*life, key))).any(|of_clock| between(of_clock, &news));
+            kin.flat_map(|life| of_each_clock(self.of(*life, key), read_at)).any(|of_clock| between(of_clock, &news));
         (!overtaken && !known_to_kin).then_some(last)
     }
 
@@ -283,10 +283,10 @@ impl ClientKnowledge {
                     && g.revision.is_some()
                     && g.revision <= through
             };
-            return open(evidence, reads, moment).any(|open| reads[open].iter().any(is_wanted));
+            return open(evidence, reads, read_at, moment).any(|open| reads[open].iter().any(is_wanted));
         }
         let Some(lives) = self.lives().get(&of) else { return false };
-        let is_open = |reads: &ReadsOfLife| reads.may_precede(evidence, moment, through);
+        let is_open = |life: &ReadsOfLife| life.may_precede(evidence, reads, moment, through);
         if uid.is_some() { lives.get(&uid).is_some_and(is_open) } else { lives.values().any(is_open) }
     }
 
@@ -302,23 +302,29 @@ impl ClientKnowledge {
         let reads = self.of(of.0, of.1);
         if reads.len() <= FEW_READS {
             let is_another = |g: &LastRead| matches!(g.known, Known::Life(_)) && is_other(g);
-            return open(evidence, reads, moment).any(|open| reads[open].iter().any(is_another));
+            return open(evidence, reads, read_at, moment).any(|open| reads[open].iter().any(is_another));
         }
-        let lives = self.lives().get(&of).into_iter().flat_map(FxHashMap::values);
-        lives.filter(|life| is_other(&life.reads[0])).any(|life| open(evidence, &life.reads, moment).next().is_some())
+        let read = |at: &u32| reads[*at as usize];
+        let mut lives = self.lives().get(&of).into_iter().flat_map(FxHashMap::values).map(|life| &life.reads);
+        lives.any(|life| {
+            is_other(&read(&life[0])) && open(evidence, life, |at| read(at).moment, moment).next().is_some()
+        })
     }
 
     /// The reads that show an object, by process, name and uid, of names that a process read often. Each question about one
     /// life then looks at its reads alone.
     fn lives(&self) -> &FxHashMap<(IncarnationId, KeyId), FxHashMap<Symbol, ReadsOfLife>> {
         self.lives.get_or_init(|| {
-            let mut all: FxHashMap<_, FxHashMap<Symbol, ReadsOfLife>> = FxHashMap::default();
+            let mut all = FxHashMap::default();
             for (of, reads) in self.of.iter().filter(|(_, reads)| reads.len() > FEW_READS) {
-                for read in reads {
+                let mut lives: FxHashMap<Symbol, ReadsOfLife> = FxHashMap::default();
+                for (at, read) in (0..).zip(reads) {
                     if let Known::Life(uid) = read.known {
-                        all.entry(*of).or_default().entry(uid).or_default().push(*read);
+                        lives.entry(uid).or_default().push(reads, at);
                     }
                 }
+                lives.values_mut().for_each(ReadsOfLife::shrink_to_fit);
+                all.insert(*of, lives);
             }
             all
         })
@@ -352,50 +358,76 @@ impl ClientKnowledge {
 /// The reads of one life by one process, by clock, then by time.
 #[derive(Debug, Default)]
 struct ReadsOfLife {
-    reads: Vec<LastRead>,
+    /// Their indices among the reads of the name by the process.
+    reads: Vec<u32>,
     /// For each read, the lowest version of it and of the reads before it on the same clock.
     lowest: Vec<Revision>,
 }
 
 impl ReadsOfLife {
-    fn push(&mut self, read: LastRead) {
-        let before = self.reads.last().filter(|last| last.moment.1 == read.moment.1).and(self.lowest.last());
+    /// Adds the read at an index of all reads of the name by the process.
+    fn push(&mut self, all: &[LastRead], at: u32) {
+        let read = all[at as usize];
+        let last = self.reads.last().map(|last| &all[*last as usize]);
+        let before = last.filter(|last| last.moment.1 == read.moment.1).and(self.lowest.last());
         let known = before.into_iter().chain([&read.revision]).filter(|revision| revision.is_some());
         self.lowest.push(known.min().copied().unwrap_or_default());
-        self.reads.push(read);
+        self.reads.push(at);
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.reads.shrink_to_fit();
+        self.lowest.shrink_to_fit();
     }
 
     /// Whether a read of a version up to a revision is before a moment by unrelated clocks.
-    fn may_precede(&self, evidence: &Evidence<'_>, moment: (Time, ClockId), through: Revision) -> bool {
+    fn may_precede(
+        &self,
+        evidence: &Evidence<'_>,
+        all: &[LastRead],
+        moment: (Time, ClockId),
+        through: Revision,
+    ) -> bool {
         let is_wanted = |revision: Revision| revision.is_some() && revision <= through;
-        open(evidence, &self.reads, moment).any(|open| {
+        let read = |at: &u32| all[*at as usize];
+        open(evidence, &self.reads, |at| read(at).moment, moment).any(|open| {
             // The latest read is the likely one. No read is looked at if all versions are above the revision.
-            is_wanted(self.lowest[open.end - 1]) && self.reads[open].iter().rev().any(|g| is_wanted(g.revision))
+            is_wanted(self.lowest[open.end - 1]) && self.reads[open].iter().rev().any(|at| is_wanted(read(at).revision))
         })
     }
 }
 
-/// On each clock, the indices of the reads before a moment by unrelated clocks. Input: reads by clock, then by time.
-fn open(evidence: &Evidence<'_>, reads: &[LastRead], moment: (Time, ClockId)) -> impl Iterator<Item = Range<usize>> {
+fn read_at(read: &LastRead) -> (Time, ClockId) {
+    read.moment
+}
+
+/// On each clock, the indices of the reads before a moment by unrelated clocks. Input: reads by clock, then by time, and
+/// the moment of each.
+fn open<T>(
+    evidence: &Evidence<'_>,
+    reads: &[T],
+    at: impl Fn(&T) -> (Time, ClockId) + Copy,
+    moment: (Time, ClockId),
+) -> impl Iterator<Item = Range<usize>> {
     let clocks = &evidence.order.clocks;
     let mut start = 0;
-    of_each_clock(reads).filter_map(move |reads| {
+    of_each_clock(reads, at).filter_map(move |reads| {
         let first = start;
         start += reads.len();
         // A later time of one clock is never before a moment that an earlier time of it is not before.
-        let from = reads.partition_point(|g| clocks.relation(g.moment, moment) == Relation::Before);
-        let is_open = |g: &LastRead| matches!(clocks.relation(g.moment, moment), Relation::BeforeUnless(_));
-        let to = from + reads[from..].partition_point(is_open);
+        let relation = |read: &T| clocks.relation(at(read), moment);
+        let from = reads.partition_point(|read| relation(read) == Relation::Before);
+        let to = from + reads[from..].partition_point(|read| matches!(relation(read), Relation::BeforeUnless(_)));
         (from < to).then_some(first + from..first + to)
     })
 }
 
-/// Splits a list that is sorted by clock into the runs of each clock.
-fn of_each_clock(all: &[LastRead]) -> impl Iterator<Item = &[LastRead]> {
+/// Splits reads that are sorted by clock into the runs of each clock.
+fn of_each_clock<T>(all: &[T], at: impl Fn(&T) -> (Time, ClockId)) -> impl Iterator<Item = &[T]> {
     let mut rest = all;
     std::iter::from_fn(move || {
-        let clock = rest.first()?.moment.1;
-        let (run, later) = rest.split_at(rest.partition_point(|glimpse| glimpse.moment.1 == clock));
+        let clock = at(rest.first()?).1;
+        let (run, later) = rest.split_at(rest.partition_point(|read| at(read).1 == clock));
         rest = later;
         Some(run)
     })
