@@ -41,6 +41,7 @@ fn recorded() -> Option<Log> {
     let directory = std::fs::read_dir(directory).expect("RETROGRADE_LOAD is a directory");
     let mut paths: Vec<_> = directory.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    assert!(!paths.is_empty(), "RETROGRADE_LOAD has files that end with .log");
     paths.sort();
     // From memory, like the baseline: file access is not compared.
     let bytes: Vec<Arc<[u8]>> =

@@ -37,6 +37,7 @@ fn child() {
     let input = InputFile { path: "-".into(), shown: "-".to_owned(), ..InputFile::default() };
     let options = ReadOptions { threads: 2, ..retrograde::read_options() };
     let history = history::load(vec![input], &options, &Domains::default(), &());
+    assert_eq!(history.files.iter().map(|file| file.problems).sum::<u64>(), 0);
     let read = peak_memory().unwrap_or(0);
     let start = process_time();
     let order = Order::derive(&history, &OrderOptions::default());

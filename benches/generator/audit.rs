@@ -299,8 +299,10 @@ impl AuditLog {
     /// Ends the watch of a kubelet and starts the next one at the current revision.
     fn watch(&mut self, out: &mut String) {
         let node = self.dice.index(NODES);
-        let next = Watch { since: self.now + 1_000, revision: self.revision };
-        let Watch { since, revision } = std::mem::replace(&mut self.watches[node], next);
+        let Watch { since, revision } = self.watches[node];
+        // The node may have begun this watch in the same millisecond.
+        let until = self.now.max(since);
+        self.watches[node] = Watch { since: until + 1_000, revision: self.revision };
         let request = Request {
             verb: "watch",
             sender: Sender::Kubelet(node),
@@ -312,7 +314,7 @@ impl AuditLog {
             request: None,
             response: None,
         };
-        self.write_between(out, request, since, self.now);
+        self.write_between(out, request, since, until);
     }
 
     fn write(&mut self, out: &mut String, request: Request<'_>) {
