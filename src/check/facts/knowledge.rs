@@ -2,6 +2,7 @@
 //! process and name the last reads in order of time. Trap: [`ClientKnowledge::last`] returns `None` if another read may have
 //! come later; and knowledge is complete only if [`ClientKnowledge::may_know_more`] is false.
 
+use super::unrecorded_reads::UnrecordedReads;
 use crate::check::{Evidence, Fact};
 use crate::history::{
     Asked, ClockId, DeliveryKind, Document, IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, ResourceId,
@@ -100,8 +101,7 @@ impl LastRead {
 #[derive(Debug, Default)]
 pub struct ClientKnowledge {
     of: FxHashMap<(IncarnationId, KeyId), Vec<LastRead>>,
-    /// Reads without a recorded content, by resource and requested name; no name for a whole collection.
-    silent: FxHashMap<(IncarnationId, ResourceId, Symbol), Vec<OperationId>>,
+    silent: UnrecordedReads,
     /// Resources that some client watches in the logs of servers. For others, an audit policy may omit all watches.
     watched: FxHashSet<ResourceId>,
     /// Wanted lives that recorded their own requests.
@@ -156,10 +156,7 @@ impl ClientKnowledge {
                 memories.learn((o.incarnation, o.key), glimpse);
             }
             if o.scope.is_some() && is_silent(evidence, id, &o) {
-                let scope = evidence.history.scopes[o.scope.index()];
-                let named = !evidence.history.name(scope.name).is_empty();
-                let name = if named { scope.name } else { Symbol::NONE };
-                memories.silent.entry((o.incarnation, scope.resource, name)).or_default().push(id);
+                memories.silent.push(evidence.history, id, &o);
             }
         }
         for (index, read) in evidence.history.cache_reads.iter().enumerate() {
@@ -171,6 +168,7 @@ impl ClientKnowledge {
             let glimpse = LastRead { moment: (read.at, read.clock), known, revision: read.revision, shown };
             memories.learn((read.incarnation, read.key), glimpse);
         }
+        memories.silent.arrange(evidence.history);
         for glimpses in memories.of.values_mut() {
             glimpses.sort_by_key(|glimpse| (glimpse.moment.1, glimpse.moment.0));
             glimpses.shrink_to_fit();
@@ -345,13 +343,7 @@ impl ClientKnowledge {
         if !self.recorders.contains(&incarnation) && !self.watched.contains(&resource) {
             return true;
         }
-        let asked = |name| self.silent.get(&(incarnation, resource, name)).into_iter().flatten();
-        asked(history.keys[key.index()].name).chain(asked(Symbol::NONE)).any(|&id| {
-            let o = history.operation(id);
-            history.covers_key(o.scope, key)
-                && !clocks.before((o.ret, o.clock), after)
-                && clocks.relation((o.invoke, o.clock), before) != Relation::NotBefore
-        })
+        self.silent.may_show(history, clocks, (incarnation, key), after, before)
     }
 }
 
@@ -423,7 +415,7 @@ fn open<T>(
 }
 
 /// Splits reads that are sorted by clock into the runs of each clock.
-fn of_each_clock<T>(all: &[T], at: impl Fn(&T) -> (Time, ClockId)) -> impl Iterator<Item = &[T]> {
+pub(super) fn of_each_clock<T>(all: &[T], at: impl Fn(&T) -> (Time, ClockId)) -> impl Iterator<Item = &[T]> {
     let mut rest = all;
     std::iter::from_fn(move || {
         let clock = at(rest.first()?).1;

@@ -21,6 +21,7 @@ pub(in crate::check) mod stale_writes;
 pub(crate) mod staleness;
 pub(in crate::check) mod state_check;
 pub(in crate::check) mod three_way_diff;
+mod unrecorded_reads;
 pub(in crate::check) mod version_validity;
 
 use self::catalog::Catalog;

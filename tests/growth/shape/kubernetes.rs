@@ -291,6 +291,13 @@ pub const SHAPES: &[Shape] = &[
     audit("audit-torn-lists", |n| {
         if n % 2 == 0 { create(n, n, BASE + n) } else { list(BASE + n - 1, &pod(n + 1, n + 1, BASE + n - 3)) }
     }),
+    audit("audit-patches-beside-unrecorded-reads", |n| match n % 3 {
+        _ if n == 0 => create(0, 0, BASE),
+        _ if n == 1 => Call { verb: "watch", query: format!("watch=1&resourceVersion={BASE}"), ..Call::default() },
+        0 => Call { user: "v".to_owned(), ..update(0, BASE + n - 1, BASE + n) },
+        1 => Call { name: "p0".to_owned(), ..Call::default() },
+        _ => Call { verb: "patch", asked: r#"{"metadata":{}}"#.to_owned(), ..get(0, BASE + n) },
+    }),
     audit("audit-blind-writes", |n| match n % 2 {
         0 => Call { user: format!("u{}", n % 20), ..get(0, BASE + n / 2) },
         _ => Call {
