@@ -129,6 +129,17 @@ impl Clocks {
     }
 }
 
+/// Splits items that are sorted by clock into the runs of each clock.
+pub(crate) fn of_each_clock<T>(all: &[T], at: impl Fn(&T) -> (Time, ClockId)) -> impl Iterator<Item = &[T]> {
+    let mut rest = all;
+    std::iter::from_fn(move || {
+        let clock = at(rest.first()?).1;
+        let (run, later) = rest.split_at(rest.partition_point(|item| at(item).1 == clock));
+        rest = later;
+        Some(run)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::history::sketch::sketch;

@@ -9,6 +9,7 @@ use crate::history::{
     Revision, Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
+use crate::order::clock::of_each_clock;
 use crate::order::{Reading, Relation, is_deliberate, premise, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -411,17 +412,6 @@ fn open<T>(
         let from = reads.partition_point(|read| relation(read) == Relation::Before);
         let to = from + reads[from..].partition_point(|read| matches!(relation(read), Relation::BeforeUnless(_)));
         (from < to).then_some(first + from..first + to)
-    })
-}
-
-/// Splits reads that are sorted by clock into the runs of each clock.
-pub(super) fn of_each_clock<T>(all: &[T], at: impl Fn(&T) -> (Time, ClockId)) -> impl Iterator<Item = &[T]> {
-    let mut rest = all;
-    std::iter::from_fn(move || {
-        let clock = at(rest.first()?).1;
-        let (run, later) = rest.split_at(rest.partition_point(|read| at(read).1 == clock));
-        rest = later;
-        Some(run)
     })
 }
 

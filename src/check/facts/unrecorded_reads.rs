@@ -2,9 +2,9 @@
 //! a name between two moments? Of two reads on one clock, the one that was sent earlier and answered later decides. So only an
 //! antichain is kept, by the time of sending, and the last read of it that was sent early enough answers for all before it.
 
-use super::knowledge::of_each_clock;
 use crate::history::{ClockId, History, IncarnationId, KeyId, Operation, OperationId, ResourceId, Symbol};
 use crate::ingest::Time;
+use crate::order::clock::of_each_clock;
 use crate::order::{Clocks, Relation};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
