@@ -36,15 +36,16 @@ pub const SHAPES: &[Shape] = &[
     audit("audit-groups", |n| made(&format!("g{n}.io"), "things", "Thing", "", "", n)),
     audit("audit-label-selectors", |n| Call {
         query: format!("labelSelector=a%3Db{n}"),
-        ..list(BASE + n, &labelled(n))
+        ..list(BASE + n, &labelled(n, n % 1009))
     }),
     audit("audit-field-selectors", |n| Call {
         query: format!("fieldSelector=spec.nodeName%3Dn{n}"),
         ..list(BASE + n, "")
     }),
     audit("audit-selectors-beside-writes", |n| match n % 2 {
-        0 => Call { query: format!("labelSelector=a%3Db{}", n % 7001), ..list(BASE + n / 2, "") },
-        _ => Call { answered: labelled(n), ..create(n, n, BASE + n / 2 + 1) },
+        // It lacks the pod that was written at its revision.
+        0 => Call { query: format!("labelSelector=a%3Db{}", n / 8), ..list(BASE + n / 2, "") },
+        _ => Call { answered: labelled(n, n / 4), ..create(n, n, BASE + n / 2 + 1) },
     }),
     audit("audit-lists-of-100", |n| list(BASE + n, &(0..100).map(|i| pod(i, i, i + 1)).collect::<Vec<_>>().join(","))),
     audit("audit-lists-that-lack-writes", |n| match n % 10 {
@@ -436,8 +437,8 @@ fn lease(name: &str, n: u64, leases: u64, holder: &str) -> Call {
     Call { verb: "update", group, resource, name, asked, answered, ..Call::default() }
 }
 
-fn labelled(n: u64) -> String {
-    object("Pod", &format!("p{n}"), &format!("u{n}"), BASE + n, &format!(r#","labels":{{"a":"b{}"}}"#, n % 7001), "")
+fn labelled(n: u64, label: u64) -> String {
+    object("Pod", &format!("p{n}"), &format!("u{n}"), BASE + n, &format!(r#","labels":{{"a":"b{label}"}}"#), "")
 }
 
 /// A page of a list; chains have `chain` pages.
