@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """retrograde and porcupine over the same logs, in turn, on this machine; a Markdown table on standard output.
 
-    run.py --retrograde target/release/retrograde --timing target/release/deps/peers-HASH --peers /tmp/peers LOG...
+    run.py --retrograde target/dist/retrograde --timing target/release/deps/peers-HASH --peers /tmp/peers LOG...
 
 `go build -o /tmp/peers .` in this folder makes the one, `cargo bench --no-run` the others. LOGs are Jepsen logs of registers (*.log) and
 logs of key-value stores (*.txt). For each: the check alone, and reading and check, in process, the medians of five runs or, where they are
