@@ -48,12 +48,20 @@ fn endless(name: &str) -> Place {
     place
 }
 
-/// A pipe that stays open, as evidence without an end.
-fn pipe(name: &str) -> (Place, File) {
+/// A pipe, as evidence without an end.
+fn pipe(name: &str) -> Place {
     let place = Place::new(name);
     assert!(Command::new("mkfifo").arg(&place.0).status().unwrap().success());
-    let end = File::options().read(true).write(true).open(&place.0).unwrap();
-    (place, end)
+    place
+}
+
+/// Waits until a program opens the pipe to read it. At that time its handler of signals is installed. Returns the end to write
+/// to, which keeps the pipe open.
+fn reader_opens(pipe: &Place) -> File {
+    let path = pipe.0.clone();
+    let (opened, is_open) = std::sync::mpsc::channel();
+    std::thread::spawn(move || opened.send(File::options().write(true).open(path).unwrap()));
+    is_open.recv_timeout(SOON).unwrap()
 }
 
 fn start(arguments: &[&str]) -> Child {
@@ -93,19 +101,20 @@ fn peak(child: &Child) -> Option<u64> {
 
 #[test]
 fn the_budget_ends_reading_a_pipe_that_nobody_closes() {
-    let (pipe, mut end) = pipe("reading");
+    let pipe = pipe("reading");
+    let child = start(&["check", "--time-budget", "300ms", pipe.path()]);
+    let mut end = reader_opens(&pipe);
     end.write_all(b"{\"kind\":\"capture\",\"version\":1}\n").unwrap();
-    let output = ended(start(&["check", "--time-budget", "300ms", pipe.path()]));
+    let output = ended(child);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stdout).contains("the time budget was spent while the evidence was read"), "{output:?}");
 }
 
 #[test]
 fn an_interrupt_while_evidence_is_read_makes_a_report_that_is_unknown() {
-    let (pipe, _end) = pipe("interrupt");
+    let pipe = pipe("interrupt");
     let child = start(&["check", "--json", pipe.path()]);
-    // The handler must be installed before the signal. The program opens the pipe after that.
-    std::thread::sleep(Duration::from_millis(500));
+    let _end = reader_opens(&pipe);
     interrupt(&child);
     let output = ended(child);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
@@ -116,16 +125,17 @@ fn an_interrupt_while_evidence_is_read_makes_a_report_that_is_unknown() {
 
 #[test]
 fn a_search_ends_by_budget_and_by_interrupt_and_says_so() {
+    // On a busy machine a report may be drawn before the search has noticed its end. A unit test of the rule has its own words.
     let log = endless("search");
-    let output = ended(start(&["check", "--model", "queue", "--time-budget", "500ms", log.path()]));
+    let output = ended(start(&["check", "--model", "queue", "--time-budget", "2s", log.path()]));
     assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stdout).contains("linearizability: the time budget was spent after"), "{output:?}");
+    assert!(text(&output.stdout).contains("linearizability: the time budget was spent"), "{output:?}");
     let child = start(&["check", "--model", "queue", log.path()]);
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(2));
     interrupt(&child);
     let output = ended(child);
     assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stdout).contains("linearizability: interrupted after"), "{output:?}");
+    assert!(text(&output.stdout).contains("linearizability: interrupted"), "{output:?}");
 }
 
 #[cfg(target_os = "linux")]
@@ -154,17 +164,17 @@ fn reports_that_nobody_reads_end_with_the_budget_or_the_signal_and_the_verdict_i
         // A pipe holds 64 KiB, and this report is longer.
         let mut arguments = vec!["check", "--json", "histories/incidents/kubelet-restart"];
         if budget {
-            arguments.extend(["--time-budget", "2s"]);
+            arguments.extend(["--time-budget", "4s"]);
         }
         let mut child = start(&arguments);
+        let (mut report, mut said) = (child.stdout.take().unwrap(), vec![0; 1]);
+        report.read_exact(&mut said).unwrap();
         if !budget {
-            std::thread::sleep(Duration::from_secs(2));
             interrupt(&child);
         }
-        let (mut report, mut said) = (child.stdout.take().unwrap(), String::new());
         let output = ended(child);
-        report.read_to_string(&mut said).unwrap();
-        assert!(said.len() >= 60_000, "{said}");
+        report.read_to_end(&mut said).unwrap();
+        assert!(said.len() >= 60_000, "{output:?}");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(
             text(&output.stderr).contains("before every report was written; the verdict is violated"),
@@ -197,11 +207,11 @@ fn wherever_the_budget_ends_the_verdict_is_the_true_one_or_unknown() {
 
 #[test]
 fn commands_that_have_nothing_to_say_say_why() {
-    let (pipe, _end) = pipe("commands");
+    let pipe = pipe("commands");
     let packed = Place::new("packed.rgh");
     for arguments in [vec!["show", pipe.path()], vec!["pack", pipe.path(), "-o", packed.path()]] {
         let child = start(&arguments);
-        std::thread::sleep(Duration::from_millis(500));
+        let _end = reader_opens(&pipe);
         interrupt(&child);
         let output = ended(child);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

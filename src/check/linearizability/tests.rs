@@ -135,6 +135,28 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
 }
 
 #[test]
+fn an_interrupted_search_says_how_long_it_ran_and_what_is_open() {
+    static HALT: Halt = Halt::new();
+    HALT.set("interrupted");
+    // Appends of unknown outcome and a read of a value that was not appended: a search would take years.
+    let unknown = |n: u32| {
+        let put = format!(":f :enqueue, :value {n}");
+        format!("{{:process {n}, :type :invoke, {put}}}\n{{:process {n}, :type :info, {put}}}\n")
+    };
+    let mut history = history(&((0..64).map(unknown).collect::<String>() + &call(99, "dequeue", "nil", "1000")));
+    history.set_model("queue");
+    let order = crate::order::Order::derive(&history, &Default::default());
+    let options = crate::check::Options::default();
+    let facts = crate::check::Facts::default();
+    let evidence = Evidence { history: &history, order: &order, options: &options, facts: &facts };
+    let mut ruling = Ruling::new(RULE.slug, &evidence);
+    ruling.limits.halt = Some(&HALT);
+    RULE.check(&evidence, &mut ruling);
+    let open = ruling.open.unwrap();
+    assert!(open.starts_with("interrupted after 0.0 s of searching: 65 of 65 calls"), "{open}");
+}
+
+#[test]
 fn drained_elements_left_one_after_the_other_at_some_time_of_the_drain() {
     let put = |element: &str| call(0, "enqueue", element, element);
     let verdict = |text: &str, model: &str| {
