@@ -33,10 +33,11 @@ pub struct Compactions {
 impl Compactions {
     /// Collects the compactions of all recorded clients, and of the members' logs, which include unrecorded clients.
     pub fn of(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Compactions {
-        let logged = logged(recording, log, timeline);
+        let logged = logged(recording, effects, log, timeline);
         let allowing = allowing(recording, effects);
         let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new(), logged, allowing };
-        for (at, operation) in (0..).zip(&recording.operations) {
+        for &at in &effects.compactions {
+            let operation = &recording.operations[at as usize];
             let Request::Compact { revision } = operation.request else { continue };
             if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
                 compactions.asked.push((operation.call, revision));
@@ -135,7 +136,7 @@ fn allowing(recording: &Recording, effects: &Effects) -> Vec<(Time, i64, u32)> {
 ///
 /// An acknowledged compaction comes before every one of a higher revision. If the logs lack it and have a higher one, they
 /// contradict the client, and the higher one counts for no client.
-fn of_others(recording: &Recording) -> FxHashSet<i64> {
+fn of_others(recording: &Recording, effects: &Effects) -> FxHashSet<i64> {
     let logs = recording.members.iter().filter_map(|member| member.log.as_ref());
     let mut entries: Vec<(i64, u64)> = logs
         .flat_map(|log| &log.entries)
@@ -148,7 +149,8 @@ fn of_others(recording: &Recording) -> FxHashSet<i64> {
     entries.dedup();
     let mut asked: FxHashMap<i64, usize> = FxHashMap::default();
     let mut lacking = i64::MAX;
-    for operation in recording.operations.iter().filter(|operation| operation.outcome != Outcome::Refused) {
+    let requested = effects.compactions.iter().map(|at| &recording.operations[*at as usize]);
+    for operation in requested.filter(|operation| operation.outcome != Outcome::Refused) {
         let Request::Compact { revision } = operation.request else { continue };
         *asked.entry(revision).or_default() += 1;
         let is_logged = entries.binary_search_by_key(&revision, |(through, _)| *through).is_ok();
@@ -163,7 +165,7 @@ fn of_others(recording: &Recording) -> FxHashSet<i64> {
 /// Compactions of unrecorded clients in the members' logs, each with the earliest time at which a member can have applied it.
 /// That is the last send time of the writes whose entries come before. If logs and clients disagree, or entries of writes may
 /// have been lost, this yields no times.
-fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
+fn logged(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
     let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
     let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));
     let mut writes = logged
@@ -178,7 +180,7 @@ fn logged(recording: &Recording, log: &Log, timeline: &Timeline) -> Vec<(Time, i
         }
         (sent, one.through)
     };
-    let others = of_others(recording);
+    let others = of_others(recording, effects);
     let unplaced = log.unplaced.iter().copied().filter(|through| others.contains(through)).max();
     let least = unplaced.unwrap_or(NOT_COMPACTED);
     let placed = log.compactions.iter().filter(|one| others.contains(&one.through));
@@ -231,10 +233,8 @@ impl Placing {
         asked: &Compactions,
     ) -> Placing {
         let mut placing = Placing::default();
-        let compactions: Vec<u32> = (0..recording.operations.len() as u32)
-            .filter(|at| matches!(recording.operations[*at as usize].request, Request::Compact { .. }))
-            .collect();
-        placing.repeated = repeated(recording, &compactions, asked);
+        let compactions = &effects.compactions;
+        placing.repeated = repeated(recording, compactions, asked);
         if filling.open.is_some() || !filling.unattributed.is_empty() {
             return placing;
         }
@@ -248,7 +248,7 @@ impl Placing {
         let reads = reads(recording, &earliest);
         let mut known = Vec::new();
         let mut unknown = Vec::new();
-        for at in compactions {
+        for &at in compactions {
             let operation = &recording.operations[at as usize];
             let Request::Compact { revision: through } = operation.request else { continue };
             let Some(exists) = earliest.of_revision(through) else { continue };

@@ -37,6 +37,10 @@ pub struct Change {
 pub struct Effects {
     rows: Vec<(Class, Span)>,
     changes: Vec<Change>,
+    /// Operations that request a compaction, ascending.
+    pub compactions: Vec<u32>,
+    /// Operations that revoke a lease, ascending.
+    pub revokes: Vec<u32>,
     /// Operations whose number of results differs from the number of steps.
     pub misshapen: Vec<u32>,
     /// Operations with an answer that no store gives to their request: a put that found keys, a read that removed some, or more
@@ -75,11 +79,18 @@ impl Effects {
                 }
                 return if range.serializable { Class::Silent } else { Class::Same };
             }
-            Request::Range(_) | Request::Compact { .. } | Request::Defragment | Request::Other => return Class::Silent,
+            Request::Compact { .. } => {
+                self.compactions.push(at);
+                return Class::Silent;
+            }
+            Request::Range(_) | Request::Defragment | Request::Other => return Class::Silent,
             Request::LeaseGrant { .. } if operation.outcome == Outcome::Answered => return Class::Same,
             // Only its answer shows whether a lease was granted.
             Request::LeaseGrant { .. } => return Class::Silent,
-            Request::LeaseRevoke { .. } => return failed(operation).unwrap_or(Class::Either),
+            Request::LeaseRevoke { .. } => {
+                self.revokes.push(at);
+                return failed(operation).unwrap_or(Class::Either);
+            }
             Request::Txn(txn) => txn,
         };
         if let Some(class) = failed(operation) {

@@ -232,10 +232,11 @@ pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Live
 }
 
 /// Whether a key that is presumed to be put with a lease outlives an answered revoke of the lease that changed nothing.
-pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
+pub fn survived(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> bool {
     let made: FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
     let mut ends: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
-    for (at, operation) in (0..).zip(&recording.operations) {
+    for &at in &effects.revokes {
+        let operation = &recording.operations[at as usize];
         if let Request::LeaseRevoke { lease } = operation.request
             && operation.outcome == Outcome::Answered
             && !made.contains(&Writer::Operation(at))
@@ -261,12 +262,13 @@ pub fn survived(recording: &Recording, timeline: &Timeline, filling: &Attributio
 }
 
 /// Whether the attribution fits every end of a lease: the removed keys are exactly the attached ones.
-pub fn held(recording: &Recording, timeline: &Timeline, filling: &Attribution) -> bool {
+pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> bool {
     let made: FxHashMap<i64, Writer> = filling.writers.iter().copied().collect();
     let makers: FxHashSet<Writer> = made.values().copied().collect();
     // Answered revokes that changed nothing, by revision.
     let mut idle: Vec<(i64, i64)> = Vec::new();
-    for (at, operation) in (0..).zip(&recording.operations) {
+    for &at in &effects.revokes {
+        let operation = &recording.operations[at as usize];
         if let Request::LeaseRevoke { lease } = operation.request
             && operation.outcome == Outcome::Answered
             && !makers.contains(&Writer::Operation(at))

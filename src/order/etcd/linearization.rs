@@ -181,13 +181,15 @@ impl Order<'_> {
     /// Places compactions in order of their revisions, each after the reads that need the compacted state.
     fn compactions(&mut self, known: &Highest) -> Vec<Compacted> {
         let chain = &self.analysis.placing.chain;
+        if chain.is_empty() {
+            return Vec::new();
+        }
         let mut reads: Vec<(i64, i64)> = Vec::new();
         for operation in &self.recording.operations {
             if let Request::Range(range) = operation.request
                 && operation.outcome == Outcome::Answered
                 && range.revision > 0
                 && !range.serializable
-                && !chain.is_empty()
             {
                 reads.push((range.revision, operation.revision));
             }

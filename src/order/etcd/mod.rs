@@ -47,7 +47,7 @@ pub use root_causes::{RootCauses, Sightings};
 pub use streams::{Malformed, Past, Streams, WatchViolation};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
 
-use crate::history::etcd::{Operation, Recording, Request};
+use crate::history::etcd::Recording;
 
 /// The results of analysing a recording.
 #[derive(Debug)]
@@ -183,12 +183,12 @@ impl Derived {
         let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, &compactions);
         let makers: rustc_hash::FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
         let made = |at: u32| Some(makers.contains(&Writer::Operation(at)));
-        let ambiguous = backward.is_empty() && recording.operations.iter().any(is_revoke);
+        let ambiguous = backward.is_empty() && !effects.revokes.is_empty();
         let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
             && !lease::outlived(recording, &timeline, &filling, lives)
-            && !lease::survived(recording, &timeline, &filling)
+            && !lease::survived(recording, effects, &timeline, &filling)
             && !lease::needs_unnumbered(&timeline, &filling, lives)
-            && (filling.doubted.is_empty() || lease::held(recording, &timeline, &filling));
+            && (filling.doubted.is_empty() || lease::held(recording, effects, &timeline, &filling));
         let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
         Derived { timeline, backward, answers, attribution: filling, streams, compactions, placing, misuses, settled }
     }
@@ -226,8 +226,4 @@ impl Derived {
             !held.is_open() && held.contradicts_nothing()
         })
     }
-}
-
-fn is_revoke(operation: &Operation) -> bool {
-    matches!(operation.request, Request::LeaseRevoke { .. })
 }
