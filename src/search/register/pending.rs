@@ -132,10 +132,8 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         let class = self.class(slot) as usize;
         let Slot { before, next, .. } = self.slots[slot as usize];
         self.link(class, before, next);
-        if self.failed.has(slot) {
-            self.failed.remove(slot);
-            self.failed_pending -= 1;
-        }
+        self.failed_pending -= u32::from(self.failed.has(slot));
+        self.failed.remove(slot);
         self.observers.remove(slot);
         self.writes.remove(slot);
         self.at += 1;
@@ -172,10 +170,26 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     }
 
     fn enter(&mut self, operation: u32, class: u32, slot: u32) {
-        let (before, next) = self.place(class, self.schedule().operation(operation).returned);
-        self.slots[slot as usize].operation = operation;
-        self.link(class as usize, before, slot);
-        self.link(class as usize, slot, next);
+        let returned = self.schedule().operation(operation).returned;
+        let ends = &mut self.classes[class as usize];
+        match ends.tail {
+            NONE => {
+                (ends.head, ends.tail) = (slot, slot);
+                self.slots[slot as usize] = Slot { operation, before: NONE, next: NONE };
+            }
+            // The usual case: it returns after all that are pending.
+            tail if self.problem.schedule.operation(self.slots[tail as usize].operation).returned < returned => {
+                ends.tail = slot;
+                self.slots[tail as usize].next = slot;
+                self.slots[slot as usize] = Slot { operation, before: tail, next: NONE };
+            }
+            _ => {
+                let (before, next) = self.place(class, returned);
+                self.slots[slot as usize].operation = operation;
+                self.link(class as usize, before, slot);
+                self.link(class as usize, slot, next);
+            }
+        }
         match self.automaton().kinds[class as usize] {
             Kind::Read(_) => self.observers.add(slot),
             Kind::FailedCas(_) => {
@@ -207,6 +221,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     }
 
     /// Links two pending operations of a class that are neighbours by return; `NONE` is an end of the list.
+    #[inline]
     fn link(&mut self, class: usize, before: u32, next: u32) {
         match before {
             NONE => self.classes[class].head = next,
@@ -295,24 +310,29 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     /// Whether there was any.
     pub(super) fn serve(&self, done: &mut M, state: u32, before: u32) -> bool {
-        let served = self.served(done, state, before);
-        served.iter().for_each(|&slot| done.add(slot));
-        !served.is_empty()
+        let mut any = false;
+        self.serve_each(done, state, before, |_| any = true);
+        any
     }
 
-    /// The slots that [`PendingOps::serve`] linearizes.
-    pub(super) fn served(&self, done: &M, state: u32, before: u32) -> Vec<u32> {
-        let mut served = Vec::new();
+    /// Does what [`PendingOps::serve`] does, and tells each slot.
+    pub(super) fn serve_each(&self, done: &mut M, state: u32, before: u32, mut served: impl FnMut(u32)) {
+        let mut serve = |done: &mut M, slot| {
+            done.add(slot);
+            served(slot);
+        };
         let mut slot = self.first(self.automaton().reads(state));
         while slot != NONE {
             if !done.has(slot) && self.invoked(slot) < before {
-                served.push(slot);
+                serve(done, slot);
             }
             slot = self.next(slot);
         }
-        let explains = |&slot: &u32| self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before;
-        served.extend(self.failed_undone(done).filter(explains));
-        served
+        if self.failed_pending > 0 {
+            let explains = |&slot: &u32| self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before;
+            let failed: Vec<u32> = self.failed.minus(done).filter(explains).collect();
+            failed.into_iter().for_each(|slot| serve(done, slot));
+        }
     }
 
     /// The pending failed compare-and-sets that are not linearized. Looks at the masks only if there are any pending.

@@ -252,9 +252,12 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
 
     /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     fn serve(&mut self, state: u32, before: u32, place: u32) {
-        let mut served = self.open.served(&self.made.done, state, before);
+        let mut served = Vec::new();
+        self.open.serve_each(&mut self.made.done, state, before, |slot| served.push(slot));
         served.sort_unstable();
-        served.into_iter().for_each(|slot| self.see(slot, place));
+        for slot in served {
+            self.made.put(self.open.operation(slot), place);
+        }
     }
 
     fn see(&mut self, slot: u32, place: u32) {
