@@ -254,7 +254,8 @@ impl<B: Batch> Parser<'_, B> {
                 Found::told(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
             ));
         }
-        std::str::from_utf8(bytes).map_err(|error| Fault::new("UTF-8 text", Found::byte(bytes, error.valid_up_to())))
+        simdutf8::compat::from_utf8(bytes)
+            .map_err(|error| Fault::new("UTF-8 text", Found::byte(bytes, error.valid_up_to())))
     }
 
     fn expected(&self) -> &'static str {

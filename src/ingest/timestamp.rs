@@ -1,7 +1,6 @@
 //! RFC 3339 texts to nanoseconds since 1970.
 
 use super::position::Time;
-use std::ops::Range;
 
 /// Length of a time with six digits of a second and `Z`.
 const WITH_MICROS: usize = 27;
@@ -72,21 +71,29 @@ fn has_seconds(text: &str) -> bool {
 }
 
 /// The fast path: `2026-11-20T20:26:58.666053Z` and `2026-11-20T20:26:58Z`.
-fn fixed(b: &[u8]) -> Option<Time> {
-    let micros = match b.len() {
-        WITH_MICROS if b[19] == b'.' => 20..26,
-        20 => 0..0,
+fn fixed(text: &[u8]) -> Option<Time> {
+    #[rustfmt::skip]
+    let &[c0, c1, y0, y1, b'-', m0, m1, b'-', d0, d1, b'T', h0, h1, b':', i0, i1, b':', s0, s1, ref rest @ ..] = text
+    else {
+        return None;
+    };
+    let [u0, u1, u2, u3, u4, u5] = match *rest {
+        [b'Z'] => [b'0'; 6],
+        [b'.', u0, u1, u2, u3, u4, u5, b'Z'] => [u0, u1, u2, u3, u4, u5],
         _ => return None,
     };
-    let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (b.len() - 1, b'Z')];
-    if signs.iter().any(|(at, sign)| b[*at] != *sign) {
+    let mut highest = 0;
+    let mut two = |tens: u8, ones: u8| {
+        let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+        highest = highest.max(tens).max(ones);
+        i64::from(tens) * 10 + i64::from(ones)
+    };
+    let (year, month, day) = (two(c0, c1) * 100 + two(y0, y1), two(m0, m1), two(d0, d1));
+    let (hour, minute, second) = (two(h0, h1), two(i0, i1), two(s0, s1));
+    let micros = (two(u0, u1) * 100 + two(u2, u3)) * 100 + two(u4, u5);
+    if highest > 9 {
         return None;
     }
-    let number = |digits: Range<usize>| -> Option<i64> {
-        b[digits].iter().try_fold(0i64, |n, d| d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0')))
-    };
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second, micros) = (number(11..13)?, number(14..16)?, number(17..19)?, number(micros)?);
     let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let days_in_month = match month {
         4 | 6 | 9 | 11 => 30,

@@ -26,14 +26,19 @@ pub struct Text<'a, const MOST: usize = LONGEST_NAME>(pub Cow<'a, str>);
 
 impl<'a, const MOST: usize> Text<'a, MOST> {
     pub(in crate::ingest) fn new<E: de::Error>(text: Cow<'a, str>) -> Result<Self, E> {
-        struct Most(usize);
-        impl de::Expected for Most {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a text of at most {} bytes", self.0)
-            }
-        }
-        if text.len() > MOST { Err(E::invalid_length(text.len(), &Most(MOST))) } else { Ok(Text(text)) }
+        within(text, MOST).map(Text)
     }
+}
+
+/// The text, if it has no more than `most` bytes.
+fn within<E: de::Error>(text: Cow<'_, str>, most: usize) -> Result<Cow<'_, str>, E> {
+    struct Most(usize);
+    impl de::Expected for Most {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a text of at most {} bytes", self.0)
+        }
+    }
+    if text.len() > most { Err(E::invalid_length(text.len(), &Most(most))) } else { Ok(text) }
 }
 
 impl<const MOST: usize> std::ops::Deref for Text<'_, MOST> {
@@ -45,23 +50,26 @@ impl<const MOST: usize> std::ops::Deref for Text<'_, MOST> {
 
 impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor<const MOST: usize>;
-        impl<'de, const MOST: usize> Visitor<'de> for TextVisitor<MOST> {
-            type Value = Text<'de, MOST>;
+        // The bound is a value, so that all bounds share one copy of the parser's code.
+        struct TextVisitor {
+            most: usize,
+        }
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Cow<'de, str>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
             fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
-                Text::new(Cow::Borrowed(v))
+                within(Cow::Borrowed(v), self.most)
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-                Text::new(Cow::Owned(v.to_owned()))
+                within(Cow::Owned(v.to_owned()), self.most)
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Text::default())
+                Ok(Cow::default())
             }
         }
-        deserializer.deserialize_any(TextVisitor::<MOST>)
+        deserializer.deserialize_any(TextVisitor { most: MOST }).map(Text)
     }
 }
 
@@ -124,31 +132,33 @@ pub struct Loose<'a, const MOST: usize = LONGEST_NAME>(pub Option<Text<'a, MOST>
 
 impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Loose<'a, MOST> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LooseVisitor<const MOST: usize>;
-        impl<'de, const MOST: usize> Visitor<'de> for LooseVisitor<MOST> {
-            type Value = Loose<'de, MOST>;
+        struct LooseVisitor {
+            most: usize,
+        }
+        impl<'de> Visitor<'de> for LooseVisitor {
+            type Value = Option<Cow<'de, str>>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("any value")
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Loose(None))
+                Ok(None)
             }
-            visit_scalars_as!(Loose(None));
+            visit_scalars_as!(None);
             fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
-                Text::new(Cow::Borrowed(v)).map(|text| Loose(Some(text)))
+                within(Cow::Borrowed(v), self.most).map(Some)
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-                Text::new(Cow::Owned(v.to_owned())).map(|text| Loose(Some(text)))
+                within(Cow::Owned(v.to_owned()), self.most).map(Some)
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Loose(None))
+                Ok(None)
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Loose(None))
+                Ok(None)
             }
         }
-        deserializer.deserialize_any(LooseVisitor::<MOST>)
+        deserializer.deserialize_any(LooseVisitor { most: MOST }).map(|text| Loose(text.map(Text)))
     }
 }
