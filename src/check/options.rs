@@ -2,8 +2,8 @@
 
 use super::halt::Halt;
 use crate::model::declaration::Declarations;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// The beginning of the reason of a rule that met no obligation.
@@ -40,8 +40,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
+        // All runs share one copy.
+        static SHIPPED: LazyLock<Arc<Declarations>> = LazyLock::new(|| Arc::new(Declarations::shipped().clone()));
         Options {
-            declarations: Arc::new(Declarations::shipped().clone()),
+            declarations: SHIPPED.clone(),
             only: Vec::new(),
             skip: Vec::new(),
             grace: None,
