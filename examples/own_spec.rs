@@ -7,7 +7,7 @@
 //! One stock is correct. The other one loses an update, and the program prints the fewest calls that prove it.
 
 use retrograde::Recorder;
-use retrograde::assertion::Claim;
+use retrograde::assertion::{Claim, ClaimError};
 use retrograde::model::Spec;
 use std::error::Error;
 use std::sync::Barrier;
@@ -52,7 +52,7 @@ impl Spec for Stock {
 
 /// Records five calls on a stock of three items: one asks how many are left, then four clients take one each, at once.
 /// The error is the report for people, with the fewest calls that no order explains. `take` is the code under test.
-pub(crate) fn checked(take: impl Fn(&AtomicU32) -> Answer + Sync) -> Result<(), String> {
+pub(crate) fn checked(take: impl Fn(&AtomicU32) -> Answer + Sync) -> Result<(), ClaimError> {
     let (recorder, stock) = (Recorder::new(), AtomicU32::new(3));
     let call = recorder.client("main").invoke(Request::Left); // before the request is sent
     call.ok(Answer::Items(stock.load(SeqCst))); // after the answer has arrived

@@ -68,7 +68,7 @@ pub fn recorded(folder: &Path) -> Result<Option<String>, Box<dyn Error>> {
     if let Some(error) = capture.error() {
         return Err(error.into());
     }
-    Ok(Claim::default().consistent(&folder).err())
+    Ok(Claim::default().consistent(&folder).err().map(|error| error.to_string()))
 }
 
 /// A runtime for futures that never wait. Yours is tokio.

@@ -68,9 +68,11 @@ fn check_folder() {
 
 #[test]
 fn own_spec() {
-    assert_eq!(own_spec::checked(own_spec::take_at_once), Ok(()));
+    own_spec::checked(own_spec::take_at_once).unwrap();
     let all_have_read = std::sync::Barrier::new(4);
     let report = own_spec::checked(|stock| own_spec::take_in_two_steps(stock, &all_have_read)).unwrap_err();
+    assert!(report.is_refuted());
+    let report = report.to_string();
     let parts =
         ["VIOLATED", "no order explains 4 of 5 calls", "if any one", "of them is left out, there is such an order"];
     assert_shows(&report, &parts);

@@ -1,5 +1,6 @@
 //! Assertions of tests about histories, and the report if one fails.
 
+use super::claim_error::{Cause, ClaimError};
 use super::outline;
 use super::recorder::Recording;
 use crate::check::{Finding, Judgement, Kind, Verdict};
@@ -66,33 +67,33 @@ pub trait Evidence {
     /// # Errors
     /// If the evidence cannot be read.
     #[doc(hidden)]
-    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String>;
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError>;
 }
 
 /// A history keeps the fields that it was read with. For a rules file, read it with [`crate::read_options_for`] its declarations.
 impl Evidence for History {
-    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError> {
         Ok(judge(std::slice::from_ref(self)))
     }
 }
 
 /// A file, or all evidence in a folder.
 impl Evidence for Path {
-    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
-        let inputs = ingest::inputs(&[self.to_owned()], &[], &[]).map_err(|error| error.to_string())?;
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError> {
+        let inputs = ingest::inputs(&[self.to_owned()], &[], &[]).map_err(ClaimError::unusable)?;
         let options = crate::read_options_for(declarations);
         Ok(judge(&history::load_each(inputs, &options, &Domains::default(), &())))
     }
 }
 
 impl Evidence for PathBuf {
-    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError> {
         self.as_path().judged(declarations, judge)
     }
 }
 
 impl<E: Evidence + ?Sized> Evidence for &E {
-    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+    fn judged<R>(&self, declarations: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError> {
         (**self).judged(declarations, judge)
     }
 }
@@ -162,16 +163,19 @@ impl Claim {
     /// Checks every rule against the evidence.
     ///
     /// # Errors
-    /// The human report if it is not, or a message if a rule or file cannot be used.
-    pub fn consistent(&self, evidence: &impl Evidence) -> Result<(), String> {
+    /// If the evidence refutes the claim or leaves it open, or if a rule or a file cannot be used.
+    pub fn consistent(&self, evidence: &impl Evidence) -> Result<(), ClaimError> {
         for slug in self.options.check.only.iter().chain(&self.allowed) {
             if crate::check::registry::find(slug).is_none() {
-                return Err(format!("expected the slug of a rule, found {slug:?}; `retrograde rules` lists all slugs"));
+                let expected = "expected the slug of a rule";
+                return Err(ClaimError::unusable(format_args!(
+                    "{expected}, found {slug:?}; `retrograde rules` lists all slugs"
+                )));
             }
         }
         let mut options = self.options.clone();
         if !self.rules_files.is_empty() {
-            options.check.declarations = crate::rules_files(&self.rules_files).map_err(|error| error.to_string())?;
+            options.check.declarations = crate::rules_files(&self.rules_files).map_err(ClaimError::unusable)?;
         }
         options.check.deadline = self.time.and_then(|time| Instant::now().checked_add(time));
         let declarations = options.check.declarations.clone();
@@ -185,13 +189,15 @@ impl Claim {
     /// Checks that some order of the calls explains every answer. A found order is checked again by [`verify`].
     ///
     /// # Errors
-    /// The human report if there is no such order.
+    /// If no order explains the answers, if the budget does not suffice, or if the recorded calls are not a history.
     pub fn linearizable<S: Spec>(
         &self,
         spec: &S,
         recording: &impl Recording<S::Operation, S::Answer>,
-    ) -> Result<(), String> {
-        let calls = recording.calls().map_err(|error| format!("the recorded calls are not a history: {error}"))?;
+    ) -> Result<(), ClaimError> {
+        let calls = recording
+            .calls()
+            .map_err(|error| ClaimError::unusable(format_args!("the recorded calls are not a history: {error}")))?;
         let budget = Budget { time: self.time, memory: self.options.check.memory, cancel: None };
         let verdict = match search::check(spec, &calls, &budget) {
             search::Verdict::Violated(core) => {
@@ -201,19 +207,17 @@ impl Claim {
             decided => decided,
         };
         if let search::Verdict::Linearizable(found) = &verdict {
-            return match verify::linearization(spec, &calls, &found.order) {
-                Ok(()) => Ok(()),
-                Err(flaw) => {
-                    Err(format!("the search found an order that `verify` rejects, a bug of retrograde: {flaw}"))
-                }
-            };
+            return verify::linearization(spec, &calls, &found.order).map_err(|flaw| {
+                let text = format!("the search found an order that `verify` rejects, a bug of retrograde: {flaw}");
+                ClaimError { cause: Cause::Undecided, text }
+            });
         }
         let (history, judgement) = outline::outline::<S>(&calls, &verdict, &|process| recording.name(process));
         let part = Part { name: "recording", ..Part::of(&history, &judgement) };
         self.settle(vec![part])
     }
 
-    fn settle(&self, parts: Vec<Part<'_>>) -> Result<(), String> {
+    fn settle(&self, parts: Vec<Part<'_>>) -> Result<(), ClaimError> {
         let fails = |finding: &Finding| finding.kind <= self.fail_on && !self.allowed.iter().any(|r| r == finding.rule);
         let failed = parts.iter().any(|part| part.judgement.findings.iter().any(fails));
         let open = parts.is_empty() || parts.iter().any(|part| self.is_open(part.judgement));
@@ -231,7 +235,7 @@ impl Claim {
             }
             None => {}
         }
-        Err(text)
+        Err(ClaimError { cause: if failed { Cause::Refuted } else { Cause::Undecided }, text })
     }
 
     /// Whether some undecided rule or problem counts, because it is not allowed to fail.

@@ -17,6 +17,7 @@
 
 mod capture;
 mod claim;
+mod claim_error;
 mod journal;
 pub(crate) mod lines;
 mod outline;
@@ -24,6 +25,7 @@ mod recorder;
 
 pub use capture::{Capture, Exchange, Subject};
 pub use claim::{Claim, Evidence, Undecided};
+pub use claim_error::ClaimError;
 pub use journal::{JournalError, replay};
 pub use recorder::{Client, Pending, Recorder, Recording};
 

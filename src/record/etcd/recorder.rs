@@ -3,8 +3,8 @@
 use super::call::EtcdCall;
 use super::client_record::{ClientRecord, Files, Shared};
 use super::watches::EtcdWatches;
-use crate::assertion::Evidence;
 use crate::assertion::lines::{Lines, lock};
+use crate::assertion::{ClaimError, Evidence};
 use crate::history::{self, Domains, History};
 use crate::ingest::{self, FileId, InputError, InputFile};
 use crate::model::declaration::Declarations;
@@ -125,7 +125,7 @@ impl EtcdRecorder {
 }
 
 impl Evidence for EtcdRecorder {
-    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, String> {
+    fn judged<R>(&self, _: &Declarations, judge: impl FnOnce(&[History]) -> R) -> Result<R, ClaimError> {
         Ok(judge(&[self.history()]))
     }
 }
