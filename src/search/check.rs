@@ -39,17 +39,17 @@ pub fn check_with<S: Spec>(
     switches: &SearchConfig,
 ) -> Verdict {
     let release = AtomicU64::new(0);
-    let watch = BudgetGuard::begin(budget).releasing(&release);
-    if history.calls().len() > MOST_CALLS.min(watch.memory() / LEAST) {
+    let guard = BudgetGuard::begin(budget).releasing(&release);
+    if history.calls().len() > MOST_CALLS.min(guard.memory() / LEAST) {
         let calls = (0..).take(history.calls().len()).collect();
-        return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: watch.spent(), calls });
+        return Verdict::Unknown(Undecided { limit: Limit::Memory, spent: guard.spent(), calls });
     }
-    let trial = Trial { spec, history, switches: *switches, watch };
+    let trial = Trial { spec, history, switches: *switches, guard };
     match switches.forms.then(|| forms_and_events(spec, history)) {
         Some((Some(forms), events)) => {
             let parts = partition::registers(history, events, &forms);
             let held = forms.bytes() + parts.iter().map(Part::bytes).sum::<usize>();
-            let trial = Trial { watch: watch.reserving(held), ..trial };
+            let trial = Trial { guard: guard.reserving(held), ..trial };
             trial.decide(&parts, Some(&forms)).unwrap_or_else(|| trial.by_steps())
         }
         _ => trial.by_steps(),
@@ -80,15 +80,15 @@ struct Trial<'t, S: Spec> {
     spec: &'t S,
     history: &'t History<S::Operation, S::Answer>,
     switches: SearchConfig,
-    watch: BudgetGuard<'t>,
+    guard: BudgetGuard<'t>,
 }
 
 impl<'t, S: Spec> Trial<'t, S> {
     /// Decides without register forms, by steps of the specification.
     fn by_steps(&self) -> Verdict {
         let parts = partition::parts(self.spec, self.history);
-        let watch = self.watch.reserving(parts.iter().map(Part::bytes).sum());
-        Trial { watch, ..*self }
+        let guard = self.guard.reserving(parts.iter().map(Part::bytes).sum());
+        Trial { guard, ..*self }
             .decide(&parts, None)
             .unwrap_or_else(|| unreachable!("only linearizations from forms are validated"))
     }
@@ -96,7 +96,7 @@ impl<'t, S: Spec> Trial<'t, S> {
     /// `None` if a linearization is not valid: the forms contradict each other.
     fn decide(&self, parts: &[Part], forms: Option<&Forms<'_>>) -> Option<Verdict> {
         let begin = |part| self.search(part, forms, None);
-        Some(match schedule::decide(parts, begin, &self.watch) {
+        Some(match schedule::decide(parts, begin, &self.guard) {
             Parts::Orders(orders) => {
                 if let Some(forms) = forms {
                     let holds =
@@ -118,7 +118,7 @@ impl<'t, S: Spec> Trial<'t, S> {
             Parts::Undecided(limit, undecided) => {
                 let mut calls: Vec<u32> = undecided.iter().flat_map(|&part| parts[part].calls.clone()).collect();
                 calls.sort_by_key(|&call| (self.history.calls()[call as usize].invoke, call));
-                Verdict::Unknown(Undecided { limit, spent: self.watch.spent(), calls })
+                Verdict::Unknown(Undecided { limit, spent: self.guard.spent(), calls })
             }
         })
     }
@@ -129,15 +129,15 @@ impl<'t, S: Spec> Trial<'t, S> {
         't: 'p,
     {
         if let Some(forms) = forms {
-            if forms.deed[part.calls[0] as usize] == RegisterOp::Nothing {
+            if forms.operation[part.calls[0] as usize] == RegisterOp::Nothing {
                 return Box::new(Known((0..part.calls.len() as u32).collect()));
             }
-            if let Some(search) = register::search(part, forms, goal, self.switches, &self.watch) {
+            if let Some(search) = register::search(part, forms, goal, self.switches, &self.guard) {
                 return search;
             }
         }
         let goal = goal.unwrap_or(part.events.len());
-        let (transitions, class) = Transitions::of(self.spec, self.history, part, self.watch.release());
+        let (transitions, class) = Transitions::of(self.spec, self.history, part, self.guard.release());
         let slots = SlotAllocation::new(part, &class);
         Box::new(WglSearch::new(part, slots, transitions, class, goal))
     }
@@ -178,7 +178,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         if let Some(longest) = dead.longest {
             return core::initial_core(self.history, &answered(dead.reached + 1), named(longest));
         }
-        let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.watch);
+        let try_to = |goal| schedule::finish(self.search(part, forms, Some(goal)), &self.guard);
         // A linearization gets to `low`, and none gets to `high`.
         let (mut low, mut high) = (dead.reached, part.events.len());
         let mut longest = None;
@@ -216,7 +216,7 @@ impl<'t, S: Spec> Trial<'t, S> {
 /// The calls on the register of a part that can be linearized anywhere, each with the place of its invocation among all events.
 fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<Item = (u32, u32)> {
     let own = forms.register(part.calls[0]);
-    let free = parts.iter().filter(|part| forms.deed[part.calls[0] as usize] == RegisterOp::Nothing);
+    let free = parts.iter().filter(|part| forms.operation[part.calls[0] as usize] == RegisterOp::Nothing);
     let all = free.flat_map(|free| free.calls.iter().copied().zip(free.invoked.iter().copied()));
     all.filter(move |&(call, _)| forms.register(call) == own)
 }
@@ -224,10 +224,10 @@ fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<
 /// Whether a history is linearizable, decided by steps. `None` if that takes more work.
 #[cfg(test)]
 pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecHistory<S>, work: u64) -> Option<bool> {
-    let watch = BudgetGuard::begin(&Budget::default());
-    let trial = Trial { spec, history, switches: SearchConfig::default(), watch };
+    let guard = BudgetGuard::begin(&Budget::default());
+    let trial = Trial { spec, history, switches: SearchConfig::default(), guard };
     let parts = partition::parts(spec, history);
     let mut found =
-        parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &watch).ok().flatten());
+        parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &guard).ok().flatten());
     found.try_fold(true, |all, found| Some(all && matches!(found?, Found::Order(_))))
 }

@@ -71,7 +71,7 @@ const FREE: u32 = u32::MAX;
 /// The registers of a history with these events, and a part with the operations that can be linearized anywhere.
 pub(super) fn registers<O, A>(history: &History<O, A>, events: Vec<Event>, forms: &Forms<'_>) -> Vec<Part> {
     let calls = history.calls();
-    let register_of = |call: u32| match (forms.deed[call as usize], &calls[call as usize].outcome) {
+    let register_of = |call: u32| match (forms.operation[call as usize], &calls[call as usize].outcome) {
         (RegisterOp::Nothing, Outcome::Completed { .. }) => Some(FREE),
         (RegisterOp::Nothing, _) => None,
         _ => Some(forms.register(call)),

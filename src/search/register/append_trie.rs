@@ -26,19 +26,19 @@ pub(super) struct AppendOnly {
 /// `state` numbers the values asked for by their place in `asked`. `None` if a value is absent or of another type where something
 /// is appended, or if a limit is reached.
 pub(super) fn grow(
-    deeds: &[RegisterOp],
+    register_ops: &[RegisterOp],
     content: u32,
     values: &[Value<'_>],
     asked: &[u32],
     state: ByValue,
-    watch: &BudgetGuard<'_>,
+    guard: &BudgetGuard<'_>,
 ) -> Option<AppendOnly> {
-    let written = deeds.iter().filter_map(|deed| match *deed {
+    let written = register_ops.iter().filter_map(|op| match *op {
         RegisterOp::Write(value) | RegisterOp::Cas(_, value) => Some(value),
         _ => None,
     });
     let written = written.chain([content]);
-    let added = deeds.iter().filter_map(|deed| match *deed {
+    let added = register_ops.iter().filter_map(|op| match *op {
         RegisterOp::Append(value) => Some(value),
         _ => None,
     });
@@ -47,18 +47,19 @@ pub(super) fn grow(
         held => Some(discriminant(held)),
     };
     let first = added.clone().next()?;
-    let one = kind(first)?;
+    let appended_kind = kind(first)?;
     let mut named = written.clone().chain(asked.iter().copied());
-    if added.clone().any(|value| kind(value) != Some(one)) || named.any(|value| kind(value).is_some_and(|of| of != one))
+    if added.clone().any(|value| kind(value) != Some(appended_kind))
+        || named.any(|value| kind(value).is_some_and(|of| of != appended_kind))
     {
         return None;
     }
     match values[first as usize] {
-        Value::Text(_) => Trie::grow(asked, written, added, state, watch, |value| match values[value as usize] {
+        Value::Text(_) => Trie::grow(asked, written, added, state, guard, |value| match values[value as usize] {
             Value::Text(text) => Some(text.as_bytes()),
             _ => None,
         }),
-        Value::List(_) => Trie::grow(asked, written, added, state, watch, |value| match values[value as usize] {
+        Value::List(_) => Trie::grow(asked, written, added, state, guard, |value| match values[value as usize] {
             Value::List(list) => Some(list),
             _ => None,
         }),
@@ -85,7 +86,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         written: impl Iterator<Item = u32>,
         added: impl Iterator<Item = u32> + Clone,
         mut state: ByValue,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
         of: impl Fn(u32) -> Option<&'a [T]>,
     ) -> Option<AppendOnly> {
         let appends = added.clone().count();
@@ -115,12 +116,12 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
                     None => Some(trie.add(ABSENT..ABSENT, 0)),
                 };
                 if let Some(at) = at {
-                    *state.place(value) = at;
+                    *state.entry(value) = at;
                 }
             }
         }
         let mut edges = Vec::with_capacity(pieces.len());
-        let (mut from, mut looked) = (0, 0);
+        let (mut from, mut looked_up) = (0, 0);
         while let Some((values, length)) = trie.states.get(from) {
             let (Range { start, end }, length) = (values.clone(), *length as usize);
             let values = match (start, end) {
@@ -130,17 +131,17 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
                 (start, _) => {
                     let start = start as usize;
                     let begin = &trie.asked[start].0[..length];
-                    start..start + so_many(&trie.asked[start..], |value| value.starts_with(begin))
+                    start..start + count_prefix(&trie.asked[start..], |value| value.starts_with(begin))
                 }
             };
-            for &more in &lengths {
-                trie.extend(from as u32, (values.clone(), length), more, &pieces, &mut edges);
+            for &added in &lengths {
+                trie.extend(from as u32, (values.clone(), length), added, &pieces, &mut edges);
             }
             from += 1;
-            looked += lengths.len();
-            if looked > 1 << 12 {
-                looked = 0;
-                if watch.reached().is_some() {
+            looked_up += lengths.len();
+            if looked_up > 1 << 12 {
+                looked_up = 0;
+                if guard.reached().is_some() {
                     return None;
                 }
             }
@@ -148,26 +149,26 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
         Some(AppendOnly { states: trie.states.len(), edges, state })
     }
 
-    /// Adds the transitions out of a state by pieces of length `more`. The state is given as the values with its prefix, and the
-    /// length of the prefix.
+    /// Adds the transitions out of a state by pieces of length `added`. The state is given as the values with its
+    /// prefix, and the length of the prefix.
     fn extend(
         &mut self,
         from: u32,
         (asked, length): (Range<usize>, usize),
-        more: usize,
+        added: usize,
         pieces: &FxHashMap<&[T], u32>,
         edges: &mut Vec<(u32, u32, u32)>,
     ) {
         let Range { start: mut at, end } = asked;
         while at < end {
-            let Some(piece) = self.asked[at].0.get(length..length + more) else {
+            let Some(piece) = self.asked[at].0.get(length..length + added) else {
                 at += 1;
                 continue;
             };
-            let same = at + so_many(&self.asked[at..end], |value| value[length..].starts_with(piece));
-            if let Some(&added) = pieces.get(piece) {
-                let to = self.add(at as u32..same as u32, (length + more) as u32);
-                edges.push((from, added, to));
+            let same = at + count_prefix(&self.asked[at..end], |value| value[length..].starts_with(piece));
+            if let Some(&value) = pieces.get(piece) {
+                let to = self.add(at as u32..same as u32, (length + added) as u32);
+                edges.push((from, value, to));
             }
             at = same;
         }
@@ -192,7 +193,7 @@ impl<'a, T: Ord + Hash> Trie<'a, T> {
 }
 
 /// How many of these sorted values have a prefix; they are the first ones. Often all do, because answers grow.
-fn so_many<T>(asked: &[(&[T], u32)], begins: impl Fn(&[T]) -> bool) -> usize {
+fn count_prefix<T>(asked: &[(&[T], u32)], begins: impl Fn(&[T]) -> bool) -> usize {
     match asked.last() {
         Some((last, _)) if begins(last) => asked.len(),
         _ => asked.partition_point(|(value, _)| begins(value)),
@@ -211,14 +212,14 @@ mod tests {
         let whole = texts.concat();
         let values: Vec<Value<'_>> =
             texts.iter().map(|text| Value::Text(text)).chain([Value::Text(&whole), Value::Absent]).collect();
-        let mut deeds: Vec<RegisterOp> = (0..pieces).map(RegisterOp::Append).collect();
-        deeds.push(RegisterOp::Read(pieces));
+        let mut register_ops: Vec<RegisterOp> = (0..pieces).map(RegisterOp::Append).collect();
+        register_ops.push(RegisterOp::Read(pieces));
         let mut state = ByValue::default();
-        *state.place(pieces) = 0;
+        *state.entry(pieces) = 0;
         let budget = Budget { cancel: Some(cancel), ..Budget::default() };
-        let growth = grow(&deeds, pieces + 1, &values, &[pieces], state, &BudgetGuard::begin(&budget))?;
-        assert_eq!(growth.state.of(pieces), 0);
-        Some(growth.states)
+        let value_states = grow(&register_ops, pieces + 1, &values, &[pieces], state, &BudgetGuard::begin(&budget))?;
+        assert_eq!(value_states.state.of(pieces), 0);
+        Some(value_states.states)
     }
 
     #[test]

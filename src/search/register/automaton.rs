@@ -59,31 +59,32 @@ impl Automaton {
     /// `None` if a value cannot be appended to, if a limit is reached, or if appends meet failed compare-and-sets: any append
     /// might make one fail, even one to [`DONT_CARE`], and the automaton has no such transitions.
     pub(super) fn new(
-        deeds: &[RegisterOp],
+        register_ops: &[RegisterOp],
         content: u32,
         forms: &Forms<'_>,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Option<(Self, Vec<u32>)> {
-        let (mut state, mut asked) = (ByValue::new(deeds.len(), forms.count), Vec::with_capacity(deeds.len().min(FEW)));
-        for deed in deeds {
-            if let RegisterOp::Read(value) | RegisterOp::FailedCas(value) | RegisterOp::Cas(value, _) = *deed
+        let (mut state, mut asked) =
+            (ByValue::new(register_ops.len(), forms.count), Vec::with_capacity(register_ops.len().min(MAX_CAPACITY)));
+        for op in register_ops {
+            if let RegisterOp::Read(value) | RegisterOp::FailedCas(value) | RegisterOp::Cas(value, _) = *op
                 && state.of(value) == NONE
             {
-                *state.place(value) = asked.len() as u32;
+                *state.entry(value) = asked.len() as u32;
                 asked.push(value);
             }
         }
-        let appends = deeds.iter().any(|deed| matches!(deed, RegisterOp::Append(_)));
-        let growth = match appends {
-            true if deeds.iter().any(|deed| matches!(deed, RegisterOp::FailedCas(_))) => return None,
-            true => append_trie::grow(deeds, content, &forms.values, &asked, state, watch)?,
+        let appends = register_ops.iter().any(|op| matches!(op, RegisterOp::Append(_)));
+        let value_states = match appends {
+            true if register_ops.iter().any(|op| matches!(op, RegisterOp::FailedCas(_))) => return None,
+            true => append_trie::grow(register_ops, content, &forms.values, &asked, state, guard)?,
             false => AppendOnly { states: asked.len(), edges: Vec::new(), state },
         };
-        let state_of = |value: u32| growth.state.of(value);
-        let states = growth.states;
+        let state_of = |value: u32| value_states.state.of(value);
+        let states = value_states.states;
         let mut automaton = Automaton {
             initial: state_of(content),
-            kinds: Vec::with_capacity(deeds.len().min(FEW)),
+            kinds: Vec::with_capacity(register_ops.len().min(MAX_CAPACITY)),
             states: vec![Named { reads: NONE, failures: NONE, writes: NONE }; states],
             write_other: NONE,
             out: Lists::default(),
@@ -91,12 +92,12 @@ impl Automaton {
             by_class: Lists::default(),
         };
         let mut edges: FxHashMap<RegisterOp, u32> = FxHashMap::default();
-        let mut appended = if appends { ByValue::new(deeds.len(), forms.count) } else { ByValue::default() };
-        let class_of = deeds
+        let mut appended = if appends { ByValue::new(register_ops.len(), forms.count) } else { ByValue::default() };
+        let class_of = register_ops
             .iter()
-            .map(|deed| {
+            .map(|op| {
                 let fresh = automaton.kinds.len() as u32;
-                let (class, kind) = match *deed {
+                let (class, kind) = match *op {
                     RegisterOp::Nothing => return NONE,
                     RegisterOp::Read(value) => {
                         let state = state_of(value);
@@ -114,7 +115,7 @@ impl Automaton {
                         let (from, to) = (state_of(from), state_of(to));
                         (edges.entry(RegisterOp::Cas(from, to)).or_insert(NONE), Kind::Cas(from, to))
                     }
-                    RegisterOp::Append(value) => (appended.place(value), Kind::Append),
+                    RegisterOp::Append(value) => (appended.entry(value), Kind::Append),
                 };
                 if *class == NONE {
                     *class = fresh;
@@ -124,17 +125,19 @@ impl Automaton {
             })
             .collect();
         automaton.kinds.shrink_to_fit();
-        let mut ways = growth.edges;
-        ways.iter_mut().for_each(|(_, way, _)| *way = appended.of(*way));
-        ways.extend((0..).zip(&automaton.kinds).filter_map(|(class, kind)| match *kind {
+        let mut transitions = value_states.edges;
+        transitions.iter_mut().for_each(|(_, class, _)| *class = appended.of(*class));
+        transitions.extend((0..).zip(&automaton.kinds).filter_map(|(class, kind)| match *kind {
             Kind::Cas(from, to) => Some((from, class, to)),
             _ => None,
         }));
-        automaton.out = Lists::new(states, ways.iter().map(|&(from, class, to)| (from, class, to)));
-        automaton.into =
-            Lists::new(states, ways.iter().filter(|way| way.2 != DONT_CARE).map(|&(f, class, to)| (to, class, f)));
+        automaton.out = Lists::new(states, transitions.iter().map(|&(from, class, to)| (from, class, to)));
+        automaton.into = Lists::new(
+            states,
+            transitions.iter().filter(|transition| transition.2 != DONT_CARE).map(|&(f, class, to)| (to, class, f)),
+        );
         let classes = automaton.kinds.len();
-        automaton.by_class = Lists::new(classes, ways.iter().map(|&(from, class, to)| (class, from, to)));
+        automaton.by_class = Lists::new(classes, transitions.iter().map(|&(from, class, to)| (class, from, to)));
         Some((automaton, class_of))
     }
 
@@ -165,11 +168,11 @@ impl Automaton {
 
     /// The target of a class from a state, if it has a transition there.
     pub(super) fn edge(&self, from: u32, class: u32) -> Option<u32> {
-        self.out(from).iter().find(|way| way.0 == class).map(|way| way.1)
+        self.out(from).iter().find(|transition| transition.0 == class).map(|transition| transition.1)
     }
 
     /// The transitions of a class, each as source and target.
-    pub(super) fn ways(&self, class: u32) -> &[(u32, u32)] {
+    pub(super) fn transitions(&self, class: u32) -> &[(u32, u32)] {
         self.by_class.of(class)
     }
 
@@ -180,8 +183,8 @@ impl Automaton {
     }
 }
 
-/// Capacity for classes and values asked for, at most.
-const FEW: usize = 32;
+/// Upper bound on the first capacity for classes and values asked for.
+const MAX_CAPACITY: usize = 32;
 
 /// Lists of pairs in one allocation.
 #[derive(Debug, Default)]

@@ -30,9 +30,9 @@ impl ByValue {
     }
 
     /// The entry of a value; at first [`NONE`].
-    pub(super) fn place(&mut self, value: u32) -> &mut u32 {
+    pub(super) fn entry(&mut self, value: u32) -> &mut u32 {
         match self.dense.get_mut(value as usize) {
-            Some(place) => place,
+            Some(entry) => entry,
             None => self.sparse.entry(value).or_insert(NONE),
         }
     }

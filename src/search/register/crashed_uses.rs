@@ -56,7 +56,8 @@ impl Set {
 pub(super) struct CrashedUseSets {
     sets: Vec<Set>,
     index: HashTable<u32>,
-    held: usize,
+    /// Bytes that the sets hold outside of `sets`.
+    set_bytes: usize,
 }
 
 /// The number of the empty set.
@@ -65,7 +66,7 @@ pub(super) const UNUSED: u32 = 0;
 impl CrashedUseSets {
     pub(super) fn new() -> Self {
         let empty = Set { hash: 0, classes: 0, total: 0, uses: Box::default() };
-        CrashedUseSets { sets: vec![empty], index: HashTable::new(), held: 0 }
+        CrashedUseSets { sets: vec![empty], index: HashTable::new(), set_bytes: 0 }
     }
 
     fn get(&self, set: u32, class: u32) -> Option<&Use> {
@@ -138,17 +139,17 @@ impl CrashedUseSets {
         if uses.iter().all(|u| u.recent == 0) {
             return set;
         }
-        let settled = |u: &Use| Use { recent: 0, ..*u };
-        let difference = uses.iter().filter(|u| u.recent > 0).map(|u| settled(u).number().wrapping_sub(u.number()));
+        let sealed = |u: &Use| Use { recent: 0, ..*u };
+        let difference = uses.iter().filter(|u| u.recent > 0).map(|u| sealed(u).number().wrapping_sub(u.number()));
         let (hash, classes, total) = (difference.fold(*hash, u64::wrapping_add), *classes, *total);
         let known = self.index.find(hash, |&known| {
             let other = &self.sets[known as usize];
-            other.hash == hash && other.uses.iter().copied().eq(uses.iter().map(settled))
+            other.hash == hash && other.uses.iter().copied().eq(uses.iter().map(sealed))
         });
         match known {
             Some(&known) => known,
             None => {
-                let uses = uses.iter().map(settled).collect();
+                let uses = uses.iter().map(sealed).collect();
                 self.keep(Set { hash, classes, total, uses })
             }
         }
@@ -208,23 +209,23 @@ impl CrashedUseSets {
 
     /// Drops the sets that none of these numbers name, and renumbers the rest.
     pub(super) fn retain<'a>(&mut self, named: impl Iterator<Item = &'a mut u32>) {
-        let mut place = vec![u32::MAX; self.sets.len()];
+        let mut numbers = vec![u32::MAX; self.sets.len()];
         let mut kept = CrashedUseSets::new();
-        place[UNUSED as usize] = UNUSED;
+        numbers[UNUSED as usize] = UNUSED;
         for named in named {
-            let place = &mut place[*named as usize];
-            if *place == u32::MAX {
+            let number = &mut numbers[*named as usize];
+            if *number == u32::MAX {
                 let set = &mut self.sets[*named as usize];
-                *place = kept.keep(Set { uses: std::mem::take(&mut set.uses), ..*set });
+                *number = kept.keep(Set { uses: std::mem::take(&mut set.uses), ..*set });
             }
-            *named = *place;
+            *named = *number;
         }
         *self = kept;
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.held + tight_vec::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
+        self.set_bytes + tight_vec::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
     }
 
     /// Adds a set that is not in the table.
@@ -232,7 +233,7 @@ impl CrashedUseSets {
         let fresh = self.sets.len() as u32;
         let sets = &self.sets;
         self.index.insert_unique(set.hash, fresh, |&at| sets[at as usize].hash);
-        self.held += size_of_val(&*set.uses) + OVERHEAD;
+        self.set_bytes += size_of_val(&*set.uses) + OVERHEAD;
         tight_vec::push(&mut self.sets, set);
         fresh
     }

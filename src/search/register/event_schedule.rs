@@ -51,16 +51,16 @@ pub(super) struct EventSchedule<'p> {
 
 impl<'p> EventSchedule<'p> {
     /// Orders the events and assigns slots. The operations get their classes from [`Self::classify`].
-    pub(super) fn new(part: &'p Part, deeds: &[RegisterOp], goal: usize) -> Self {
+    pub(super) fn new(part: &'p Part, register_ops: &[RegisterOp], goal: usize) -> Self {
         let events = &part.events[..goal];
         let fresh = Operation { class: NONE, slot: NONE, invoked: NEVER, returned: NEVER };
-        let mut operations = vec![fresh; deeds.len()];
+        let mut operations = vec![fresh; register_ops.len()];
         for (at, event) in (0..).zip(events) {
             let operation = &mut operations[event.of() as usize];
             *(if event.is_return() { &mut operation.returned } else { &mut operation.invoked }) = at;
         }
         let (mut slots, mut free) = (0, Vec::new());
-        for event in events.iter().filter(|event| deeds[event.of() as usize] != RegisterOp::Nothing) {
+        for event in events.iter().filter(|event| register_ops[event.of() as usize] != RegisterOp::Nothing) {
             let operation = &mut operations[event.of() as usize];
             if event.is_return() {
                 free.push(operation.slot);

@@ -24,7 +24,7 @@ pub(in crate::search) struct Forms<'h> {
     /// By call: its register. Empty if there is only one.
     register: Vec<u32>,
     /// By call: what it does.
-    pub(in crate::search) deed: Vec<RegisterOp>,
+    pub(in crate::search) operation: Vec<RegisterOp>,
     /// By register: its initial value.
     pub(in crate::search) content: Vec<u32>,
     /// How many different values there are.
@@ -49,7 +49,7 @@ impl<'h> Forms<'h> {
         let mut registers = Numbers::expecting(0, true);
         let mut forms = Forms {
             register: Vec::new(),
-            deed: Vec::with_capacity(calls.len()),
+            operation: Vec::with_capacity(calls.len()),
             content: Vec::new(),
             count: 0,
             values: Vec::new(),
@@ -64,7 +64,7 @@ impl<'h> Forms<'h> {
                 }
             };
             let form = spec.form(&call.operation, answer)?;
-            let deed = match form.action {
+            let operation = match form.action {
                 Action::Nothing => RegisterOp::Nothing,
                 // Without an answer they say nothing about the state.
                 Action::Read(_) | Action::FailedCas(_) if answer.is_none() => RegisterOp::Nothing,
@@ -82,7 +82,7 @@ impl<'h> Forms<'h> {
                     return None;
                 }
             };
-            forms.push(registers.of(form.register), deed, calls.len());
+            forms.push(registers.of(form.register), operation, calls.len());
         }
         forms.content = registers.names.iter().flatten().map(|&register| values.of(spec.content(register))).collect();
         forms.count = values.count as usize;
@@ -93,16 +93,16 @@ impl<'h> Forms<'h> {
 
 impl Forms<'_> {
     /// Adds the form of the next of `calls` calls.
-    fn push(&mut self, register: u32, deed: RegisterOp, calls: usize) {
+    fn push(&mut self, register: u32, operation: RegisterOp, calls: usize) {
         if self.register.is_empty() && register != 0 {
             self.register.reserve_exact(calls);
-            self.register.resize(self.deed.len(), 0);
+            self.register.resize(self.operation.len(), 0);
         }
         // Most histories have one register and need no list.
         if self.register.capacity() > 0 {
             self.register.push(register);
         }
-        self.deed.push(deed);
+        self.operation.push(operation);
     }
 
     /// The register of a call that did not fail.
@@ -113,7 +113,7 @@ impl Forms<'_> {
     /// Bytes held.
     pub(in crate::search) fn bytes(&self) -> usize {
         tight_vec::bytes(&self.register)
-            + tight_vec::bytes(&self.deed)
+            + tight_vec::bytes(&self.operation)
             + tight_vec::bytes(&self.content)
             + tight_vec::bytes(&self.values)
     }
@@ -128,24 +128,24 @@ struct Numbers<'h> {
     /// Integers from 0 to below this are small.
     below: i64,
     count: u32,
-    /// Capacity of the map and the list, at most [`EXPECTED`].
+    /// Capacity of the map and the list, at most [`MAX_RESERVED`].
     expected: usize,
     /// The values by number, if they are kept.
     names: Option<Vec<Value<'h>>>,
 }
 
-/// Integers below this are small, or in a long history those below [`TIMES`] times the number of calls.
+/// Integers below this are small, or in a long history those below [`SMALL_PER_CALL`] times the number of calls.
 const SMALL: i64 = 1 << 12;
-const TIMES: usize = 4;
+const SMALL_PER_CALL: usize = 4;
 
 /// Values to reserve memory for, at most.
-const EXPECTED: usize = 64;
+const MAX_RESERVED: usize = 64;
 
 impl<'h> Numbers<'h> {
     /// For the values of `calls` calls.
     fn expecting(calls: usize, keeps: bool) -> Self {
-        let below = i64::try_from(calls.saturating_mul(TIMES)).map_or(i64::MAX, |below| below.max(SMALL));
-        let expected = calls.min(EXPECTED);
+        let below = i64::try_from(calls.saturating_mul(SMALL_PER_CALL)).map_or(i64::MAX, |below| below.max(SMALL));
+        let expected = calls.min(MAX_RESERVED);
         let names = keeps.then(|| Vec::with_capacity(expected));
         Numbers { below, expected, names, ..Numbers::default() }
     }

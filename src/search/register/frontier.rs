@@ -87,21 +87,21 @@ fn most_optional(least: u32) -> u32 {
 struct Layer<M> {
     /// The event after the return.
     event: u32,
-    entries: Vec<Node<M>>,
+    nodes: Vec<Node<M>>,
     open_count: u32,
-    /// A checkpoint in place of several layers: `open_count` counts all of their open nodes, and there are no entries.
+    /// A checkpoint in place of several layers: `open_count` counts all of their open nodes, and there are no nodes.
     checkpoint: Option<Box<Checkpoint<M>>>,
 }
 
 impl<M> Layer<M> {
-    fn new(event: u32, entries: Vec<Node<M>>) -> Self {
-        Layer { event, entries, open_count: 0, checkpoint: None }
+    fn new(event: u32, nodes: Vec<Node<M>>) -> Self {
+        Layer { event, nodes, open_count: 0, checkpoint: None }
     }
 
     /// The configurations that it keeps, in nodes and in its checkpoint.
     fn configurations(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
-        let folded = self.checkpoint.iter_mut().flat_map(|fold| fold.begins());
-        self.entries.iter_mut().map(|entry| &mut entry.at).chain(folded)
+        let replaced = self.checkpoint.iter_mut().flat_map(|checkpoint| checkpoint.begins());
+        self.nodes.iter_mut().map(|node| &mut node.at).chain(replaced)
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) struct FrontierSearch<'p, M> {
     paths: ParentLinks,
     layers: Vec<Layer<M>>,
     checkpoints: CheckpointLog<M>,
-    /// Memory for the entries of new layers.
+    /// Memory for the nodes of new layers.
     free_layers: Vec<Vec<Node<M>>>,
     /// The layer of the active configurations.
     current_layer: usize,
@@ -139,11 +139,11 @@ pub(super) struct FrontierSearch<'p, M> {
     active: Vec<(usize, Configuration<M>)>,
     moves: Successors<M>,
     open_total: usize,
-    /// The number of configurations on all layers, and the bytes that each holds beyond its own size.
-    entries: usize,
+    /// The number of nodes on all layers, and the bytes that each holds beyond its own size.
+    node_count: usize,
     heap: usize,
-    /// Capacity of the entries of all layers.
-    room: usize,
+    /// Capacity for nodes, of all layers.
+    node_capacity: usize,
     /// The furthest return that any configuration reached, its path, and the dead ends since.
     furthest: u32,
     longest: u32,
@@ -165,14 +165,14 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
 
     /// A search whose pending operations are those before an event. Its first node is still the initial one.
     fn before(event: u32, problem: Arc<Problem<'p>>, reductions: Reductions, width: Width) -> Self {
-        let (automaton, course) = (&problem.automaton, &problem.schedule);
+        let (automaton, schedule) = (&problem.automaton, &problem.schedule);
         let first = Configuration {
             state: automaton.initial,
             used: UNUSED,
             last_overwrite_at: 0,
             path: BEGIN,
-            linearized: M::none(course.slots),
-            absorbable: M::none(course.slots),
+            linearized: M::none(schedule.slots),
+            absorbable: M::none(schedule.slots),
         };
         FrontierSearch {
             open: PendingOps::new(problem.clone(), event),
@@ -188,9 +188,9 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             active: vec![(0, first)],
             moves: Successors::default(),
             open_total: 0,
-            entries: 1,
-            room: 1,
-            heap: 2 * M::none(course.slots).heap_bytes(),
+            node_count: 1,
+            node_capacity: 1,
+            heap: 2 * M::none(schedule.slots).heap_bytes(),
             furthest: 0,
             longest: BEGIN,
             failures: 0,
@@ -224,7 +224,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     }
 
     /// Takes the active configurations past a return.
-    fn pass(&mut self, slot: u32, memory: usize, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
+    fn pass(&mut self, slot: u32, memory: usize, guard: &BudgetGuard<'_>) -> Result<(), Limit> {
         self.work += self.active.len() as u64 / 4;
         let first = self.open.at > self.furthest;
         if first {
@@ -237,39 +237,39 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             self.active.iter_mut().for_each(|(_, at)| at.linearized.remove(slot));
             return Ok(());
         }
-        self.next_layer(watch)?;
-        let begun = if self.is_wide() { self.expand_parallel(slot, memory, watch)? } else { 0 };
+        self.next_layer(guard)?;
+        let expanded = if self.is_wide() { self.expand_parallel(slot, memory, guard)? } else { 0 };
         let others = self.bytes() - self.moves.bytes() - self.uses.bytes();
-        for turn in begun..self.active.len() {
-            let (entry, mut from) = self.active[turn].clone();
+        for index in expanded..self.active.len() {
+            let (node, mut from) = self.active[index].clone();
             if from.linearized.has(slot) {
                 from.linearized.remove(slot);
                 self.insert_if_undominated(self.current_layer + 1, from, &[]);
             } else {
-                self.expand(entry, &from, slot, memory.saturating_sub(others), watch)?;
+                self.expand(node, &from, slot, memory.saturating_sub(others), guard)?;
             }
-            self.check_limits(memory, watch)?;
+            self.check_limits(memory, guard)?;
         }
         let next = self.current_layer + 1;
         self.current_layer = next;
         if self.open_total == self.layers[next].open_count as usize {
             self.checkpoints.forget(next);
-            for mut rung in self.layers.drain(..next) {
-                self.entries -= rung.entries.len();
-                self.checkpoints.recomputed(rung.checkpoint.take());
-                rung.entries.clear();
+            for mut layer in self.layers.drain(..next) {
+                self.node_count -= layer.nodes.len();
+                self.checkpoints.recomputed(layer.checkpoint.take());
+                layer.nodes.clear();
                 match self.free_layers.len() {
-                    0..2 if rung.entries.capacity() <= 64 => self.free_layers.push(rung.entries),
-                    _ => self.room -= rung.entries.capacity(),
+                    0..2 if layer.nodes.capacity() <= 64 => self.free_layers.push(layer.nodes),
+                    _ => self.node_capacity -= layer.nodes.capacity(),
                 }
             }
             self.current_layer = 0;
         } else {
             // It stays, perhaps to the end: a long history has half a million such layers.
-            let entries = &mut self.layers[next - 1].entries;
-            self.room -= entries.capacity();
-            entries.shrink_to_fit();
-            self.room += entries.capacity();
+            let nodes = &mut self.layers[next - 1].nodes;
+            self.node_capacity -= nodes.capacity();
+            nodes.shrink_to_fit();
+            self.node_capacity += nodes.capacity();
         }
         self.choose();
         if first {
@@ -282,15 +282,15 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     /// Inserts the successors of a configuration past the return of a slot into the next layer.
     fn expand(
         &mut self,
-        entry: usize,
+        node: usize,
         from: &Configuration<M>,
         slot: u32,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<(), Limit> {
-        let mut least = self.layers[self.current_layer].entries[entry].optional;
+        let mut least = self.layers[self.current_layer].nodes[node].optional;
         loop {
-            let finder = Generator {
+            let generator = Generator {
                 open: &self.open,
                 uses: &mut self.uses,
                 moves: &mut self.moves,
@@ -300,7 +300,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 slot,
                 optional: (least, most_optional(least)),
             };
-            let more = finder.find(memory, watch)?;
+            let more = generator.find(memory, guard)?;
             let moves = std::mem::take(&mut self.moves);
             let (mut kept, mut looked) = (Ok(()), self.work);
             for found in &moves.found {
@@ -308,7 +308,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 // Comparing thousands with thousands takes seconds.
                 if self.work - looked > 1024 {
                     looked = self.work;
-                    kept = watch.reached().map_or(Ok(()), Err);
+                    kept = guard.reached().map_or(Ok(()), Err);
                     if kept.is_err() {
                         break;
                     }
@@ -321,76 +321,83 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             }
             least = most_optional(least) + 1;
             if self.width != Width::Everything {
-                self.set_open(entry, least);
+                self.set_open(node, least);
                 return Ok(());
             }
         }
     }
 
     /// Opens an expanded node again: its next successors use at least `least` crashed operations.
-    fn set_open(&mut self, entry: usize, least: u32) {
-        let rung = &mut self.layers[self.current_layer];
-        rung.entries[entry].optional = least;
-        rung.entries[entry].is_open = true;
-        rung.open_count += 1;
+    fn set_open(&mut self, node: usize, least: u32) {
+        let layer = &mut self.layers[self.current_layer];
+        layer.nodes[node].optional = least;
+        layer.nodes[node].is_open = true;
+        layer.open_count += 1;
         self.open_total += 1;
     }
 
     /// Makes sure that there is a layer for this return.
-    fn next_layer(&mut self, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
+    fn next_layer(&mut self, guard: &BudgetGuard<'_>) -> Result<(), Limit> {
         let (next, event) = (self.current_layer + 1, self.open.at + 1);
-        if self.layers.get(next).is_none_or(|rung| rung.event != event) {
-            let entries = self.free_layers.pop().unwrap_or_default();
-            self.layers.insert(next, Layer::new(event, entries));
+        if self.layers.get(next).is_none_or(|layer| layer.event != event) {
+            let nodes = self.free_layers.pop().unwrap_or_default();
+            self.layers.insert(next, Layer::new(event, nodes));
         }
-        self.recompute(next, watch).map(|_| ())
+        self.recompute(next, guard).map(|_| ())
     }
 
     /// Adds a configuration to a layer, unless a node there dominates it.
-    fn insert_if_undominated(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step]) {
+    fn insert_if_undominated(&mut self, layer: usize, mut at: Configuration<M>, steps: &[Step]) {
         project_dont_care(&mut at, self.reductions, &self.open, &self.uses);
-        self.insert_after(rung, at, steps, &mut 0, true);
+        self.insert_after(layer, at, steps, &mut 0, true);
     }
 
-    /// The same for a configuration whose state is forgotten if it can be. None of the first `seen` nodes dominates it. `stands`:
-    /// whether it may dominate one of them. Removed nodes are subtracted from `seen`.
-    fn insert_after(&mut self, rung: usize, mut at: Configuration<M>, steps: &[Step], seen: &mut usize, stands: bool) {
-        self.count_insertion(rung);
+    /// The same for a configuration whose state is forgotten if it can be. None of the first `seen` nodes dominates it.
+    /// `may_dominate`: whether it may dominate one of them. Removed nodes are subtracted from `seen`.
+    fn insert_after(
+        &mut self,
+        layer: usize,
+        mut at: Configuration<M>,
+        steps: &[Step],
+        seen: &mut usize,
+        may_dominate: bool,
+    ) {
+        self.count_insertion(layer);
         let (open, uses) = (&self.open, &self.uses);
-        let rung = &mut self.layers[rung];
+        let layer = &mut self.layers[layer];
         let within = |less: u32, more: u32| uses.is_within(less, more);
-        let stands_for_it = |kept: &Node<M>| match self.reductions.dominance {
+        let dominates_it = |kept: &Node<M>| match self.reductions.dominance {
             true => kept.at.dominates(&at, open, within),
             false => kept.at.is_same(&at),
         };
-        if rung.entries[*seen..].iter().any(stands_for_it) {
+        if layer.nodes[*seen..].iter().any(dominates_it) {
             return;
         }
-        if self.reductions.dominance && rung.open_count > 0 {
-            let before = rung.entries.len();
-            let falls = |kept: &mut Node<M>| kept.is_open && at.dominates(&kept.at, open, within);
-            if stands {
-                *seen -= rung.entries.extract_if(..*seen, falls).count();
+        if self.reductions.dominance && layer.open_count > 0 {
+            let before = layer.nodes.len();
+            let is_dominated = |kept: &mut Node<M>| kept.is_open && at.dominates(&kept.at, open, within);
+            if may_dominate {
+                *seen -= layer.nodes.extract_if(..*seen, is_dominated).count();
             }
-            rung.entries.extract_if(*seen.., falls).for_each(drop);
-            rung.open_count -= (before - rung.entries.len()) as u32;
-            self.entries -= before - rung.entries.len();
-            self.open_total -= before - rung.entries.len();
+            layer.nodes.extract_if(*seen.., is_dominated).for_each(drop);
+            layer.open_count -= (before - layer.nodes.len()) as u32;
+            self.node_count -= before - layer.nodes.len();
+            self.open_total -= before - layer.nodes.len();
         }
         at.path = self.paths.extend(at.path, steps);
         // Most layers hold one node.
-        let full = rung.entries.len() == rung.entries.capacity() && rung.entries.len() < 8;
-        let few = if full { rung.entries.len().max(1) } else { 0 };
-        rung.entries.reserve_exact(few);
-        self.room += few + tight_vec::push(&mut rung.entries, Node { at, optional: 0, is_open: true });
-        self.entries += 1;
-        rung.open_count += 1;
+        let full = layer.nodes.len() == layer.nodes.capacity() && layer.nodes.len() < 8;
+        let added = if full { layer.nodes.len().max(1) } else { 0 };
+        layer.nodes.reserve_exact(added);
+        self.node_capacity += added + tight_vec::push(&mut layer.nodes, Node { at, optional: 0, is_open: true });
+        self.node_count += 1;
+        layer.open_count += 1;
         self.open_total += 1;
     }
 
     /// Counts the comparisons of an insertion as work: about one unit for each cache line.
-    fn count_insertion(&mut self, rung: usize) {
-        self.work += (size_of_val(&*self.layers[rung].entries) / 64) as u64 + 1;
+    fn count_insertion(&mut self, layer: usize) {
+        self.work += (size_of_val(&*self.layers[layer].nodes) / 64) as u64 + 1;
     }
 
     /// Activates open nodes of the current layer, those with the fewest crashed operations first.
@@ -399,54 +406,54 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             Width::Everything => usize::MAX,
             Width::Beam(width) => width << (self.failures / 2).min(20),
         };
-        let rung = &mut self.layers[self.current_layer];
+        let layer = &mut self.layers[self.current_layer];
         self.active.clear();
-        if rung.open_count as usize <= width {
-            for (at, entry) in rung.entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_open) {
-                entry.is_open = false;
-                self.active.push((at, entry.at.clone()));
+        if layer.open_count as usize <= width {
+            for (at, node) in layer.nodes.iter_mut().enumerate().filter(|(_, node)| node.is_open) {
+                node.is_open = false;
+                self.active.push((at, node.at.clone()));
             }
-            self.open_total -= std::mem::take(&mut rung.open_count) as usize;
+            self.open_total -= std::mem::take(&mut layer.open_count) as usize;
             return;
         }
-        let mut waiting: Vec<usize> = (0..rung.entries.len()).filter(|&at| rung.entries[at].is_open).collect();
+        let mut open_nodes: Vec<usize> = (0..layer.nodes.len()).filter(|&at| layer.nodes[at].is_open).collect();
         let uses = &self.uses;
-        waiting.sort_by_key(|&at| {
-            let entry = &rung.entries[at];
-            uses.total(entry.at.used) + entry.optional
+        open_nodes.sort_by_key(|&at| {
+            let node = &layer.nodes[at];
+            uses.total(node.at.used) + node.optional
         });
-        waiting.truncate(width);
-        for at in waiting {
-            let entry = &mut rung.entries[at];
-            entry.is_open = false;
-            rung.open_count -= 1;
+        open_nodes.truncate(width);
+        for at in open_nodes {
+            let node = &mut layer.nodes[at];
+            node.is_open = false;
+            layer.open_count -= 1;
             self.open_total -= 1;
-            self.active.push((at, entry.at.clone()));
+            self.active.push((at, node.at.clone()));
         }
     }
 
     /// Backtracks to a layer with open nodes. `false` if there is none, or if [`SpliceCandidates::leave`] gives the search up.
-    fn backtrack(&mut self, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+    fn backtrack(&mut self, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
         if self.open_total == 0 {
             return Ok(false);
         }
         self.failures += 1;
-        let waits = |rung: &Layer<M>| rung.open_count > 0;
-        let rung = loop {
+        let has_open = |layer: &Layer<M>| layer.open_count > 0;
+        let layer = loop {
             let far = self.behind((1 << (self.failures / 4).min(30)) - 1);
-            let near = self.layers[..=far].iter().rposition(waits);
-            let Some(rung) = near.or_else(|| self.layers.iter().position(waits)) else { return Ok(false) };
+            let near = self.layers[..=far].iter().rposition(has_open);
+            let Some(layer) = near.or_else(|| self.layers.iter().position(has_open)) else { return Ok(false) };
             // Its open nodes may be on any of the recomputed layers.
-            if !self.recompute(rung, watch)? {
-                break rung;
+            if !self.recompute(layer, guard)? {
+                break layer;
             }
         };
-        self.checkpoints.touch(rung);
-        if !self.splice_candidates.leave(self.layers[rung].event, self.furthest) {
+        self.checkpoints.touch(layer);
+        if !self.splice_candidates.leave(self.layers[layer].event, self.furthest) {
             return Ok(false);
         }
-        self.current_layer = rung;
-        self.open.go(self.layers[rung].event);
+        self.current_layer = layer;
+        self.open.go(self.layers[layer].event);
         self.choose();
         Ok(true)
     }
@@ -475,12 +482,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     }
 
     /// Checks the limits after every 1024 units of work.
-    fn check_limits(&mut self, memory: usize, watch: &BudgetGuard<'_>) -> Result<(), Limit> {
+    fn check_limits(&mut self, memory: usize, guard: &BudgetGuard<'_>) -> Result<(), Limit> {
         if self.work() - self.last_check <= 1024 {
             return Ok(());
         }
         self.last_check = self.work();
-        match watch.reached() {
+        match guard.reached() {
             Some(limit) => Err(limit),
             None if self.checkpoints.recomputing => Ok(()),
             None => self.free_memory(memory),
@@ -503,12 +510,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             }
             let forgotten = self.current_layer.div_ceil(2);
             self.checkpoints.forget(forgotten);
-            for rung in self.layers.drain(..forgotten) {
-                self.incomplete |= rung.open_count > 0;
-                self.open_total -= rung.open_count as usize;
-                self.entries -= rung.entries.len();
-                self.room -= rung.entries.capacity();
-                self.checkpoints.recomputed(rung.checkpoint);
+            for layer in self.layers.drain(..forgotten) {
+                self.incomplete |= layer.open_count > 0;
+                self.open_total -= layer.open_count as usize;
+                self.node_count -= layer.nodes.len();
+                self.node_capacity -= layer.nodes.capacity();
+                self.checkpoints.recomputed(layer.checkpoint);
             }
             self.current_layer -= forgotten;
             self.collect();
@@ -518,18 +525,18 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
 
     /// Drops the paths and sets that no configuration uses.
     fn collect(&mut self) {
-        let entries = self.layers.iter_mut().flat_map(Layer::configurations).chain(self.checkpoints.begins());
-        let going = self.active.iter_mut().map(|(_, at)| at).chain(self.splice_candidates.configurations());
-        let mut kept: Vec<&mut Configuration<M>> = entries.chain(going).collect();
+        let nodes = self.layers.iter_mut().flat_map(Layer::configurations).chain(self.checkpoints.begins());
+        let active = self.active.iter_mut().map(|(_, at)| at).chain(self.splice_candidates.configurations());
+        let mut kept: Vec<&mut Configuration<M>> = nodes.chain(active).collect();
         self.paths.retain(kept.iter_mut().map(|at| &mut at.path).chain([&mut self.longest]));
         self.uses.retain(kept.iter_mut().map(|at| &mut at.used));
     }
 
     fn bytes(&self) -> usize {
-        // Each also needs an entry in a list while paths are collected.
+        // Each also needs an entry of a list while paths are collected.
         let each = size_of::<usize>() + self.heap;
-        (self.entries + self.active.len()) * each
-            + self.room * size_of::<Node<M>>()
+        (self.node_count + self.active.len()) * each
+            + self.node_capacity * size_of::<Node<M>>()
             + self.checkpoints.bytes(each)
             + tight_vec::bytes(&self.active)
             + tight_vec::bytes(&self.layers)
@@ -543,9 +550,9 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
 impl<M: Mask> Runner for FrontierSearch<'_, M> {
     type Found = Reached<M>;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
+    fn run(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
         while self.work() < until {
-            self.check_limits(memory, watch)?;
+            self.check_limits(memory, guard)?;
             if self.open.at as usize == self.open.schedule().events.len() {
                 return Ok(Some(Reached::Goal(self.paths.steps(self.active[0].1.path), Vec::new(), None)));
             }
@@ -557,9 +564,9 @@ impl<M: Mask> Runner for FrontierSearch<'_, M> {
                 Passed::Nothing => {}
                 Passed::Invocation(slot) => self.invoke(slot),
                 Passed::Return(slot) => {
-                    self.pass(slot, memory, watch)?;
+                    self.pass(slot, memory, guard)?;
                     self.open.leave(slot);
-                    if self.active.is_empty() && !self.backtrack(watch)? {
+                    if self.active.is_empty() && !self.backtrack(guard)? {
                         return match self.incomplete {
                             true => Err(Limit::Memory),
                             false => Ok(Some(Reached::Nothing(self.dead_end(), self.longest()))),

@@ -37,7 +37,7 @@ use super::verdict::Limit;
 use automaton::{Automaton, Kind};
 use event_schedule::EventSchedule;
 use frontier::{FrontierSearch, Furthest, ROUNDS, Reached, SpeculativeSearch};
-use parent_links::{MOST_OPERATIONS, Step};
+use parent_links::{MAX_OPERATIONS, Step};
 use std::borrow::Cow;
 use std::sync::Arc;
 use witness::WitnessBuilder;
@@ -58,7 +58,7 @@ impl<'p> Problem<'p> {
         forms: &Forms<'_>,
         goal: usize,
         thresholds: Thresholds,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Option<Self> {
         // Operations are numbered by invocation, so those after the goal are the last ones.
         let invoked = match part.events.len() {
@@ -66,25 +66,25 @@ impl<'p> Problem<'p> {
             _ => part.events[..goal].iter().filter(|event| !event.is_return()).count(),
         };
         let calls = &part.calls[..invoked];
-        let deeds: Cow<'_, [RegisterOp]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
+        let register_ops: Cow<'_, [RegisterOp]> = match (0..).zip(calls).all(|(at, &call)| at == call) {
             // The part has the first calls of the history: nearly all are of this register.
-            true => Cow::Borrowed(&forms.deed[..invoked]),
-            false => calls.iter().map(|&call| forms.deed[call as usize]).collect(),
+            true => Cow::Borrowed(&forms.operation[..invoked]),
+            false => calls.iter().map(|&call| forms.operation[call as usize]).collect(),
         };
-        if deeds.len() > MOST_OPERATIONS {
+        if register_ops.len() > MAX_OPERATIONS {
             return None;
         }
         let content = part.calls.first().map(|&call| forms.content[forms.register(call) as usize])?;
-        let (automaton, course) =
-            (|| Automaton::new(&deeds, content, forms, watch), || EventSchedule::new(part, &deeds, goal));
-        let (automaton, mut course) = match is_for_two(deeds.len()) {
-            true => rayon::join(automaton, course),
-            false => (automaton(), course()),
+        let (automaton, schedule) =
+            (|| Automaton::new(&register_ops, content, forms, guard), || EventSchedule::new(part, &register_ops, goal));
+        let (automaton, mut schedule) = match is_for_two(register_ops.len()) {
+            true => rayon::join(automaton, schedule),
+            false => (automaton(), schedule()),
         };
         let (automaton, class) = automaton?;
         let optional = |class: u32| !matches!(automaton.kinds[class as usize], Kind::Read(_) | Kind::FailedCas(_));
-        course.classify(&class, automaton.kinds.len(), optional);
-        Some(Problem { thresholds, automaton, schedule: course })
+        schedule.classify(&class, automaton.kinds.len(), optional);
+        Some(Problem { thresholds, automaton, schedule })
     }
 }
 
@@ -96,16 +96,16 @@ pub(super) fn search<'p>(
     forms: &Forms<'_>,
     goal: Option<usize>,
     switches: SearchConfig,
-    watch: &BudgetGuard<'_>,
+    guard: &BudgetGuard<'_>,
 ) -> Option<Search<'p>> {
     let whole = goal.is_none();
     if whole
         && switches.width.is_none()
-        && let Some(order) = in_turn(part, forms)
+        && let Some(order) = sequential_order(part, forms)
     {
         return Some(Box::new(Known(order)));
     }
-    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), switches.thresholds, watch)?);
+    let problem = Arc::new(Problem::new(part, forms, goal.unwrap_or(part.events.len()), switches.thresholds, guard)?);
     Some(match problem.schedule.slots {
         0..=64 => within::<[u64; 1]>(problem, switches, whole),
         65..=128 => within::<[u64; 2]>(problem, switches, whole),
@@ -117,7 +117,7 @@ pub(super) fn search<'p>(
 }
 
 /// The returning operations, if no two of them overlap and they explain every answer in that order.
-fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
+fn sequential_order(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
     // Operations are numbered by invocation.
     let (mut invoked, mut before) = (0, 0);
     for event in &part.events {
@@ -133,68 +133,74 @@ fn in_turn(part: &Part, forms: &Forms<'_>) -> Option<Vec<u32>> {
 
 /// Beam width of the second search. Compared with beam width 1, some histories take a twentieth of the work, others five times as
 /// much.
-const WIDE: usize = 8;
+const SECOND_BEAM_WIDTH: usize = 8;
 
 fn within<'p, M: Mask + 'p>(problem: Arc<Problem<'p>>, switches: SearchConfig, whole: bool) -> Search<'p> {
     let begin = |width: Width| FrontierSearch::<M>::new(problem.clone(), switches.reductions, width);
     match switches.width {
-        Some(width) => {
-            Box::new(Ordered { way: Some(begin(width)), problem, reductions: whole.then_some(switches.reductions) })
-        }
+        Some(width) => Box::new(WitnessSearch {
+            search: Some(begin(width)),
+            problem,
+            reductions: whole.then_some(switches.reductions),
+        }),
         None => {
-            let way = |width: Width| {
+            let start = |width: Width| {
                 let problem = problem.clone();
                 move || FrontierSearch::<M>::new(problem, switches.reductions, width)
             };
-            let (wide, everything) = (way(Width::Beam(WIDE)), way(Width::Everything));
+            let (wide, everything) = (start(Width::Beam(SECOND_BEAM_WIDTH)), start(Width::Everything));
             let work = initial_budget(problem.schedule.events.len());
             let first = SpeculativeSearch::new(begin(Width::Beam(1)), switches.thresholds.segment_events);
-            let way = Portfolio::new(work, first, move || Portfolio::new(work, wide(), everything));
-            let way = way.grace_rounds(if whole { ROUNDS } else { 0 });
-            Box::new(Ordered { way: Some(way), problem, reductions: whole.then_some(switches.reductions) })
+            let portfolio = Portfolio::new(work, first, move || Portfolio::new(work, wide(), everything));
+            let portfolio = portfolio.grace_rounds(if whole { ROUNDS } else { 0 });
+            Box::new(WitnessSearch {
+                search: Some(portfolio),
+                problem,
+                reductions: whole.then_some(switches.reductions),
+            })
         }
     }
 }
 
 /// A search whose steps are made into a linearization.
-struct Ordered<'p, W> {
+struct WitnessSearch<'p, W> {
     problem: Arc<Problem<'p>>,
     /// `None` once the search has ended.
-    way: Option<W>,
+    search: Option<W>,
     /// Set if the search reports how far a linearization gets.
     reductions: Option<Reductions>,
 }
 
-impl<W> Ordered<'_, W> {
+impl<W> WitnessSearch<'_, W> {
     /// Repeats a search without a linearization, to find the steps that get furthest. `None` if it needs more work than
     /// [`FrontierSearch::how_far`]. The steps are the same whichever search of the portfolio ended first.
-    fn longest<M: Mask>(&self, memory: usize, watch: &BudgetGuard<'_>) -> Option<(DeadEnd, Vec<Step>)> {
+    fn longest<M: Mask>(&self, memory: usize, guard: &BudgetGuard<'_>) -> Option<(DeadEnd, Vec<Step>)> {
         let reductions = Reductions { last_producer: false, ..self.reductions? };
-        let mut ladder = FrontierSearch::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
-        match ladder.run(ladder.how_far(), memory, watch) {
+        let mut search = FrontierSearch::<M>::new(self.problem.clone(), reductions, Width::Beam(1));
+        match search.run(search.how_far(), memory, guard) {
             Ok(Some(Reached::Nothing(dead, Furthest::Steps(steps)))) => Some((dead, steps)),
             _ => None,
         }
     }
 }
 
-impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
+impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for WitnessSearch<'p, W> {
     type Found = Found;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
+    fn run(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
         let own = self.problem.automaton.bytes() + self.problem.schedule.bytes();
         let memory = memory.checked_sub(own).ok_or(Limit::Memory)?;
-        let Some(way) = &mut self.way else { return Err(Limit::Cancelled) };
-        let Some(found) = way.run(until, memory, watch)? else {
+        let Some(search) = &mut self.search else { return Err(Limit::Cancelled) };
+        let Some(found) = search.run(until, memory, guard)? else {
             return Ok(None);
         };
         // The linearization needs as much memory as the search, which is therefore freed first.
-        self.way = None;
+        self.search = None;
         Ok(Some(match found {
             Reached::Nothing(dead, furthest) => {
                 let certain = match furthest {
                     Furthest::Steps(steps) => self.reductions.map(|_| (dead.clone(), steps)),
-                    Furthest::Doubtful => self.longest::<M>(memory, watch),
+                    Furthest::Doubtful => self.longest::<M>(memory, guard),
                     Furthest::Unknown => None,
                 };
                 Found::Impossible(match certain {
@@ -205,10 +211,10 @@ impl<'p, M: Mask, W: Runner<Found = Reached<M>>> Runner for Ordered<'p, W> {
                     None => dead,
                 })
             }
-            Reached::Goal(steps, seams, first) => {
+            Reached::Goal(steps, boundaries, first) => {
                 let (problem, end) = (&self.problem, self.problem.schedule.events.len());
-                let in_parts = || WitnessBuilder::in_parts(problem, &steps, &seams, first, end);
-                let order = (!seams.is_empty() && rayon::current_num_threads() > 1).then(in_parts).flatten();
+                let in_parts = || WitnessBuilder::in_parts(problem, &steps, &boundaries, first, end);
+                let order = (!boundaries.is_empty() && rayon::current_num_threads() > 1).then(in_parts).flatten();
                 let order = order.or_else(|| WitnessBuilder::<M>::new(problem.clone()).order(&steps, end));
                 // `is_valid_linearization` rejects a wrong order.
                 Found::Order(order.unwrap_or_default())

@@ -14,8 +14,8 @@ const MORE: u32 = HIDDEN | 1 << 30;
 const IDLE: u32 = 1 << 30;
 const OPERATION: u32 = (1 << 30) - 1;
 
-/// Operations that a step can number, at most.
-pub(super) const MOST_OPERATIONS: usize = OPERATION as usize;
+/// Upper bound on the operations that a step can number.
+pub(super) const MAX_OPERATIONS: usize = OPERATION as usize;
 
 impl Step {
     /// The operation is linearized last and may change the present state.
@@ -107,25 +107,25 @@ impl ParentLinks {
     /// Drops the steps that are on none of these paths, and renumbers the paths.
     pub(super) fn retain<'a>(&mut self, paths: impl Iterator<Item = &'a mut u32>) {
         let mut paths: Vec<&mut u32> = paths.collect();
-        let mut needed = Needed { words: vec![(0, 0); self.steps.len().div_ceil(64)] };
+        let mut kept_steps = KeptSteps { words: vec![(0, 0); self.steps.len().div_ceil(64)] };
         for path in &paths {
             let mut at = **path;
-            while at != BEGIN && needed.add(at) {
+            while at != BEGIN && kept_steps.add(at) {
                 at = self.steps[at as usize].0;
             }
         }
-        let kept = needed.count();
-        for at in needed.all() {
+        let kept = kept_steps.count();
+        for at in kept_steps.all() {
             let (before, step) = self.steps[at as usize];
-            let before = if before == BEGIN { BEGIN } else { needed.place(before) };
-            self.steps[needed.place(at) as usize] = (before, step);
+            let before = if before == BEGIN { BEGIN } else { kept_steps.new_index(before) };
+            self.steps[kept_steps.new_index(at) as usize] = (before, step);
         }
         self.steps.truncate(kept);
         self.steps.shrink_to(kept + kept / 4);
         self.kept = kept;
         for path in &mut paths {
             if **path != BEGIN {
-                **path = needed.place(**path);
+                **path = kept_steps.new_index(**path);
             }
         }
     }
@@ -137,11 +137,11 @@ impl ParentLinks {
 }
 
 /// The steps that are kept, as a bit set: for each 64 steps their bits, and how many are kept before them.
-struct Needed {
+struct KeptSteps {
     words: Vec<(u64, u32)>,
 }
 
-impl Needed {
+impl KeptSteps {
     /// Adds a step. Whether it is new.
     fn add(&mut self, at: u32) -> bool {
         let (word, bit) = (&mut self.words[at as usize / 64].0, 1 << (at % 64));
@@ -150,7 +150,7 @@ impl Needed {
         is_new
     }
 
-    /// Counts the steps. [`Self::place`] is valid from then on.
+    /// Counts the steps. [`Self::new_index`] is valid from then on.
     fn count(&mut self) -> usize {
         let mut count = 0;
         for (word, before) in &mut self.words {
@@ -161,7 +161,7 @@ impl Needed {
     }
 
     /// How many kept steps precede this one: its new number.
-    fn place(&self, at: u32) -> u32 {
+    fn new_index(&self, at: u32) -> u32 {
         let (word, before) = self.words[at as usize / 64];
         before + (word & ((1 << (at % 64)) - 1)).count_ones()
     }

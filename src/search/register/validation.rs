@@ -9,14 +9,14 @@ use crate::search::partition::Part;
 /// threads check a long order.
 pub(in crate::search) fn is_valid_linearization(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     let (intervals, answers) = (|| keeps_to_intervals(part, order), || explains_answers(part, forms, order));
-    match order.len() >= LONG && rayon::current_num_threads() > 1 {
+    match order.len() >= MIN_PARALLEL_OPERATIONS && rayon::current_num_threads() > 1 {
         true => rayon::join(intervals, answers) == (true, true),
         false => intervals() && answers(),
     }
 }
 
-/// Operations from which a second thread is worth waking.
-const LONG: usize = 1 << 13;
+/// Lower bound on the operations for which a second thread is worth waking.
+const MIN_PARALLEL_OPERATIONS: usize = 1 << 13;
 
 /// Whether an order contains every returning operation and none twice, each between its invocation and its return.
 fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
@@ -43,23 +43,23 @@ fn keeps_to_intervals(part: &Part, order: &[u32]) -> bool {
 /// Whether the register gives every recorded answer if the operations run in this order.
 fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
     let Some(&first) = part.calls.first() else { return order.is_empty() };
-    let mut held = Held::Known(forms.content[forms.register(first) as usize]);
+    let mut content = Content::Known(forms.content[forms.register(first) as usize]);
     for &operation in order {
         let Some(&call) = part.calls.get(operation as usize) else { return false };
-        let happens = match forms.deed[call as usize] {
+        let happens = match forms.operation[call as usize] {
             RegisterOp::Nothing => true,
-            RegisterOp::Read(value) => held.is(value, &forms.values),
-            RegisterOp::FailedCas(value) => !held.is(value, &forms.values),
+            RegisterOp::Read(value) => content.equals(value, &forms.values),
+            RegisterOp::FailedCas(value) => !content.equals(value, &forms.values),
             RegisterOp::Write(value) => {
-                held = Held::Known(value);
+                content = Content::Known(value);
                 true
             }
             RegisterOp::Cas(from, to) => {
-                let happens = held.is(from, &forms.values);
-                held = Held::Known(to);
+                let happens = content.equals(from, &forms.values);
+                content = Content::Known(to);
                 happens
             }
-            RegisterOp::Append(value) => held.append(value, &forms.values),
+            RegisterOp::Append(value) => content.append(value, &forms.values),
         };
         if !happens {
             return false;
@@ -69,39 +69,39 @@ fn explains_answers(part: &Part, forms: &Forms<'_>, order: &[u32]) -> bool {
 }
 
 /// Bytes reserved for a text; most texts stay shorter.
-const ROOM: usize = 256;
+const TEXT_CAPACITY: usize = 256;
 
 /// What the register holds.
-enum Held {
+enum Content {
     /// A value of the history, by number.
     Known(u32),
     Text(String),
     List(Vec<i64>),
 }
 
-impl Held {
-    fn is(&self, value: u32, values: &[Value<'_>]) -> bool {
+impl Content {
+    fn equals(&self, value: u32, values: &[Value<'_>]) -> bool {
         match (self, values.get(value as usize)) {
-            (Held::Known(held), _) => *held == value,
-            (Held::Text(held), Some(Value::Text(text))) => held == text,
-            (Held::List(held), Some(Value::List(list))) => held == list,
+            (Content::Known(content), _) => *content == value,
+            (Content::Text(content), Some(Value::Text(text))) => content == text,
+            (Content::List(content), Some(Value::List(list))) => content == list,
             _ => false,
         }
     }
 
     fn append(&mut self, value: u32, values: &[Value<'_>]) -> bool {
-        if let Held::Known(held) = *self {
-            *self = match (values[held as usize], values[value as usize]) {
-                (Value::Text(text), _) => Held::Text(text.to_owned()),
-                (Value::List(list), _) => Held::List(list.to_vec()),
-                (Value::Absent, Value::Text(_)) => Held::Text(String::with_capacity(ROOM)),
-                (Value::Absent, Value::List(_)) => Held::List(Vec::new()),
+        if let Content::Known(content) = *self {
+            *self = match (values[content as usize], values[value as usize]) {
+                (Value::Text(text), _) => Content::Text(text.to_owned()),
+                (Value::List(list), _) => Content::List(list.to_vec()),
+                (Value::Absent, Value::Text(_)) => Content::Text(String::with_capacity(TEXT_CAPACITY)),
+                (Value::Absent, Value::List(_)) => Content::List(Vec::new()),
                 _ => return false,
             };
         }
         match (self, values[value as usize]) {
-            (Held::Text(held), Value::Text(text)) => held.push_str(text),
-            (Held::List(held), Value::List(list)) => held.extend_from_slice(list),
+            (Content::Text(content), Value::Text(text)) => content.push_str(text),
+            (Content::List(content), Value::List(list)) => content.extend_from_slice(list),
             _ => return false,
         }
         true

@@ -12,8 +12,8 @@ use super::{
 use crate::model::Spec;
 use oracle::{is_beginning, is_linearizable, is_order};
 use random::{
-    Ask, Queue, Random, Register, Text, Told, long_history, long_text_history, queue_history, register_history,
-    text_history,
+    Ask, Queue, Random, Register, RegisterAnswer, Text, long_history, long_text_history, queue_history,
+    register_history, text_history,
 };
 use rayon::prelude::*;
 use std::hash::{Hash, Hasher};
@@ -331,8 +331,8 @@ fn nothing_happened_is_linearizable() {
 
 #[test]
 fn calls_in_turn_are_their_own_order_and_unseen_ones_are_used_only_where_they_must_be() {
-    let written = |at| Outcome::Completed { returned: at, answer: Told::Written };
-    let read = |value, at| Outcome::Completed { returned: at, answer: Told::Value(value) };
+    let written = |at| Outcome::Completed { returned: at, answer: RegisterAnswer::Written };
+    let read = |value, at| Outcome::Completed { returned: at, answer: RegisterAnswer::Value(value) };
     let decide = |seen| {
         let calls = [
             (Ask::Write(1), 0, written(1)),

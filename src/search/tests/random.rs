@@ -35,7 +35,7 @@ pub(in crate::search) enum Ask {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::search) enum Told {
+pub(in crate::search) enum RegisterAnswer {
     Value(i64),
     Written,
     Set(bool),
@@ -44,30 +44,32 @@ pub(in crate::search) enum Told {
 impl Spec for Register {
     type State = i64;
     type Operation = Ask;
-    type Answer = Told;
+    type Answer = RegisterAnswer;
 
     fn initial(&self) -> i64 {
         0
     }
 
-    fn step(&self, state: &i64, ask: &Ask, told: Option<&Told>) -> Option<i64> {
+    fn step(&self, state: &i64, ask: &Ask, recorded: Option<&RegisterAnswer>) -> Option<i64> {
         let (next, answer) = match *ask {
-            Ask::Read => (*state, Told::Value(*state)),
-            Ask::Write(value) => (value, Told::Written),
-            Ask::Cas(from, to) if *state == from => (to, Told::Set(true)),
-            Ask::Cas(..) => (*state, Told::Set(false)),
+            Ask::Read => (*state, RegisterAnswer::Value(*state)),
+            Ask::Write(value) => (value, RegisterAnswer::Written),
+            Ask::Cas(from, to) if *state == from => (to, RegisterAnswer::Set(true)),
+            Ask::Cas(..) => (*state, RegisterAnswer::Set(false)),
         };
-        told.is_none_or(|told| *told == answer).then_some(next)
+        recorded.is_none_or(|recorded| *recorded == answer).then_some(next)
     }
 
-    fn form<'a>(&'a self, ask: &'a Ask, told: Option<&'a Told>) -> Option<RegisterForm<'a>> {
+    fn form<'a>(&'a self, ask: &'a Ask, recorded: Option<&'a RegisterAnswer>) -> Option<RegisterForm<'a>> {
         let value = Value::Number;
-        let action = match (*ask, told) {
-            (Ask::Read, Some(Told::Value(read))) => Action::Read(value(*read)),
+        let action = match (*ask, recorded) {
+            (Ask::Read, Some(RegisterAnswer::Value(read))) => Action::Read(value(*read)),
             (Ask::Read, None) => Action::Nothing,
-            (Ask::Write(to), Some(Told::Written) | None) => Action::Write(value(to)),
-            (Ask::Cas(from, to), Some(Told::Set(true)) | None) => Action::Cas { from: value(from), to: value(to) },
-            (Ask::Cas(from, _), Some(Told::Set(false))) => Action::FailedCas(value(from)),
+            (Ask::Write(to), Some(RegisterAnswer::Written) | None) => Action::Write(value(to)),
+            (Ask::Cas(from, to), Some(RegisterAnswer::Set(true)) | None) => {
+                Action::Cas { from: value(from), to: value(to) }
+            }
+            (Ask::Cas(from, _), Some(RegisterAnswer::Set(false))) => Action::FailedCas(value(from)),
             _ => return None,
         };
         Some(RegisterForm { register: Value::Absent, action })
@@ -97,16 +99,16 @@ impl Spec for Text {
         String::new()
     }
 
-    fn step(&self, state: &String, edit: &Edit, told: Option<&Option<String>>) -> Option<String> {
+    fn step(&self, state: &String, edit: &Edit, recorded: Option<&Option<String>>) -> Option<String> {
         match edit {
-            Edit::Read => told.is_none_or(|told| told.as_ref() == Some(state)).then(|| state.clone()),
+            Edit::Read => recorded.is_none_or(|recorded| recorded.as_ref() == Some(state)).then(|| state.clone()),
             Edit::Write(text) => Some(text.clone()),
             Edit::Append(more) => Some(format!("{state}{more}")),
         }
     }
 
-    fn form<'a>(&'a self, edit: &'a Edit, told: Option<&'a Option<String>>) -> Option<RegisterForm<'a>> {
-        let action = match (edit, told) {
+    fn form<'a>(&'a self, edit: &'a Edit, recorded: Option<&'a Option<String>>) -> Option<RegisterForm<'a>> {
+        let action = match (edit, recorded) {
             (Edit::Read, Some(Some(read))) => Action::Read(Value::Text(read)),
             (Edit::Read, _) => Action::Nothing,
             (Edit::Write(text), _) => Action::Write(Value::Text(text)),
@@ -140,7 +142,7 @@ impl Spec for Queue {
 
     fn step(&self, state: &Vec<u8>, line: &Line, answer: Option<&Option<u8>>) -> Option<Vec<u8>> {
         let mut next = state.clone();
-        let told = match *line {
+        let recorded = match *line {
             Line::Put(item) => {
                 next.push(item);
                 None
@@ -148,7 +150,7 @@ impl Spec for Queue {
             Line::Take if next.is_empty() => None,
             Line::Take => Some(next.remove(0)),
         };
-        answer.is_none_or(|answer| *answer == told).then_some(next)
+        answer.is_none_or(|answer| *answer == recorded).then_some(next)
     }
 }
 
@@ -201,7 +203,7 @@ fn record<S: Spec>(
     calls
 }
 
-pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
+pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec<Call<Ask, RegisterAnswer>> {
     let values = [2, 3, 5, 0][random.below(4) as usize];
     let cas = random.below(5) * 10;
     let mut fresh = 0;
@@ -216,16 +218,16 @@ pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec
         _ => Ask::Read,
     };
     let tell = |state: &i64, ask: &Ask| match *ask {
-        Ask::Read => Told::Value(*state),
-        Ask::Write(_) => Told::Written,
-        Ask::Cas(from, _) => Told::Set(*state == from),
+        Ask::Read => RegisterAnswer::Value(*state),
+        Ask::Write(_) => RegisterAnswer::Written,
+        Ask::Cas(from, _) => RegisterAnswer::Set(*state == from),
     };
     record(&Register, most, random, ask, tell, |random, call| {
         if let Outcome::Completed { answer, .. } = &mut call.outcome {
             match answer {
-                Told::Value(value) => *value = random.below(6) as i64,
-                Told::Set(set) => *set = !*set,
-                Told::Written => {}
+                RegisterAnswer::Value(value) => *value = random.below(6) as i64,
+                RegisterAnswer::Set(set) => *set = !*set,
+                RegisterAnswer::Written => {}
             }
         }
     })
@@ -233,7 +235,7 @@ pub(in crate::search) fn register_history(most: u64, random: &mut Random) -> Vec
 
 /// Long calls of few values, some of unknown outcome. They are drawn in an order, and each overlaps many neighbours; a few
 /// answers are changed. Many pending operations can only be explained right before a write.
-pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, Told>> {
+pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Call<Ask, RegisterAnswer>> {
     let count = 6 + random.below(most - 5);
     let (values, reach) = (2 + random.below(3), 10 + random.below(60));
     let (reads, writes, lost) =
@@ -252,9 +254,9 @@ pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Cal
             }
         };
         let answer = match operation {
-            Ask::Read => Told::Value(state),
-            Ask::Write(_) => Told::Written,
-            Ask::Cas(from, _) => Told::Set(state == from),
+            Ask::Read => RegisterAnswer::Value(state),
+            Ask::Write(_) => RegisterAnswer::Written,
+            Ask::Cas(from, _) => RegisterAnswer::Set(state == from),
         };
         state = Register.step(&state, &operation, Some(&answer)).unwrap_or(state);
         let is_lost = !matches!(operation, Ask::Read) && random.chance(lost);
@@ -264,7 +266,7 @@ pub(in crate::search) fn long_history(most: u64, random: &mut Random) -> Vec<Cal
     }
     for _ in 0..random.below(5) {
         let at = random.below(count) as usize;
-        if let Outcome::Completed { answer: Told::Value(value), .. } = &mut calls[at].outcome {
+        if let Outcome::Completed { answer: RegisterAnswer::Value(value), .. } = &mut calls[at].outcome {
             *value = random.below(values) as i64;
         }
     }

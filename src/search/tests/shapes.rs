@@ -1,9 +1,9 @@
 //! Histories that random drawing seldom finds. Each has a wrong verdict if one condition of a pruning is left out.
 
 use super::super::{Call, Outcome};
-use super::random::{Ask, Edit, Told};
+use super::random::{Ask, Edit, RegisterAnswer};
 use Ask::{Cas, Read, Write};
-use Told::{Set, Value, Written};
+use RegisterAnswer::{Set, Value, Written};
 
 /// What is called, when it is invoked, and when it returns with which answer.
 type Timed<O, A> = (O, i64, Option<(i64, A)>);
@@ -21,13 +21,13 @@ fn calls<O, A>(all: Vec<Timed<O, A>>) -> Vec<Call<O, A>> {
     (0..).zip(all).map(call).collect()
 }
 
-pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, Told>> {
+pub(in crate::search) fn of_registers() -> Vec<Shape<Ask, RegisterAnswer>> {
     let done = |ask: Ask, invoke: i64, returned: i64| {
-        let told = match ask {
+        let answer = match ask {
             Write(_) => Written,
             _ => Set(true),
         };
-        (ask, invoke, Some((returned, told)))
+        (ask, invoke, Some((returned, answer)))
     };
     let read = |value: i64, invoke: i64, returned: i64| (Read, invoke, Some((returned, Value(value))));
     let failed = |ask: Ask, invoke: i64, returned: i64| (ask, invoke, Some((returned, Set(false))));

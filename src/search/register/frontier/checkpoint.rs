@@ -14,7 +14,7 @@ use crate::search::verdict::Limit;
 
 /// The active configurations of a layer when it was first passed.
 #[derive(Debug)]
-struct Begin<M> {
+struct IntervalStart<M> {
     event: u32,
     active: Vec<Configuration<M>>,
 }
@@ -23,7 +23,7 @@ struct Begin<M> {
 #[derive(Debug)]
 pub(super) struct Checkpoint<M> {
     /// The layer before them.
-    begin: Begin<M>,
+    begin: IntervalStart<M>,
     /// How many layers it replaces.
     layers: usize,
 }
@@ -39,9 +39,9 @@ impl<M> Checkpoint<M> {
 #[derive(Debug)]
 pub(super) struct CheckpointLog<M> {
     /// The index of the layer at which each begins, and of the one before which it ends.
-    whole: Vec<(usize, usize, Begin<M>)>,
+    whole: Vec<(usize, usize, IntervalStart<M>)>,
     /// The interval that has no end yet.
-    growing: Option<(usize, Begin<M>)>,
+    growing: Option<(usize, IntervalStart<M>)>,
     /// The configurations that intervals keep, including those of checkpoints.
     kept: usize,
     /// Layers of an interval that are worth a checkpoint.
@@ -64,44 +64,44 @@ impl<M> CheckpointLog<M> {
     }
 
     /// The search backtracks to a layer: later layers no longer follow from the beginning of an interval.
-    pub(super) fn touch(&mut self, rung: usize) {
-        while let Some((.., begin)) = self.whole.pop_if(|whole| whole.1 > rung) {
+    pub(super) fn touch(&mut self, layer: usize) {
+        while let Some((.., begin)) = self.whole.pop_if(|whole| whole.1 > layer) {
             self.kept -= begin.active.len();
         }
-        self.end(rung);
+        self.end(layer);
     }
 
     /// Ends the growing interval at a layer.
-    fn end(&mut self, rung: usize) {
+    fn end(&mut self, layer: usize) {
         match self.growing.take() {
-            Some((at, begin)) if rung >= at + self.least_layers => self.whole.push((at, rung, begin)),
+            Some((at, begin)) if layer >= at + self.least_layers => self.whole.push((at, layer, begin)),
             Some((_, begin)) => self.kept -= begin.active.len(),
             None => {}
         }
     }
 
     /// The first layers are dropped.
-    pub(super) fn forget(&mut self, rungs: usize) {
-        let forgotten = self.whole.iter().take_while(|whole| whole.0 < rungs).count();
+    pub(super) fn forget(&mut self, layers: usize) {
+        let forgotten = self.whole.iter().take_while(|whole| whole.0 < layers).count();
         self.kept -= self.whole.drain(..forgotten).map(|(.., begin)| begin.active.len()).sum::<usize>();
-        if let Some((_, begin)) = self.growing.take_if(|growing| growing.0 < rungs) {
+        if let Some((_, begin)) = self.growing.take_if(|growing| growing.0 < layers) {
             self.kept -= begin.active.len();
         }
-        self.shift(rungs);
+        self.shift(layers);
     }
 
     /// A checkpoint was recomputed or dropped.
-    pub(super) fn recomputed(&mut self, fold: Option<Box<Checkpoint<M>>>) {
-        self.kept -= fold.map_or(0, |fold| fold.begin.active.len());
+    pub(super) fn recomputed(&mut self, checkpoint: Option<Box<Checkpoint<M>>>) {
+        self.kept -= checkpoint.map_or(0, |checkpoint| checkpoint.begin.active.len());
     }
 
-    /// Renumbers the intervals after `rungs` layers before all of them are gone.
-    fn shift(&mut self, rungs: usize) {
+    /// Renumbers the intervals after `layers` layers before all of them are gone.
+    fn shift(&mut self, layers: usize) {
         for (begin, end, _) in &mut self.whole {
-            (*begin, *end) = (*begin - rungs, *end - rungs);
+            (*begin, *end) = (*begin - layers, *end - layers);
         }
         if let Some((begin, _)) = &mut self.growing {
-            *begin -= rungs;
+            *begin -= layers;
         }
     }
 
@@ -124,40 +124,41 @@ impl<M: Mask> FrontierSearch<'_, M> {
             let first = self.checkpoints.whole.remove(0);
             self.drop_layers(first);
         }
-        let going: Vec<Configuration<M>> = self.active.iter().map(|(_, at)| at.clone()).collect();
-        self.checkpoints.kept += going.len();
+        let active: Vec<Configuration<M>> = self.active.iter().map(|(_, at)| at.clone()).collect();
+        self.checkpoints.kept += active.len();
         self.checkpoints.growing =
-            Some((self.current_layer, Begin { event: self.layers[self.current_layer].event, active: going }));
+            Some((self.current_layer, IntervalStart { event: self.layers[self.current_layer].event, active }));
     }
 
     /// Replaces the layers of the first interval by a checkpoint.
-    fn drop_layers(&mut self, (before, end, begin): (usize, usize, Begin<M>)) {
-        let rungs = end - before - 1;
-        let mut folded = Layer::new(self.layers[before + 1].event, Vec::new());
-        folded.checkpoint = Some(Box::new(Checkpoint { begin, layers: rungs }));
-        for rung in &self.layers[before + 1..end] {
-            folded.open_count += rung.open_count;
-            self.entries -= rung.entries.len();
-            self.room -= rung.entries.capacity();
+    fn drop_layers(&mut self, (before, end, begin): (usize, usize, IntervalStart<M>)) {
+        let layers = end - before - 1;
+        let mut merged = Layer::new(self.layers[before + 1].event, Vec::new());
+        merged.checkpoint = Some(Box::new(Checkpoint { begin, layers }));
+        for layer in &self.layers[before + 1..end] {
+            merged.open_count += layer.open_count;
+            self.node_count -= layer.nodes.len();
+            self.node_capacity -= layer.nodes.capacity();
         }
-        self.layers.splice(before + 1..end, [folded]);
-        self.checkpoints.shift(rungs - 1);
-        self.current_layer -= rungs - 1;
+        self.layers.splice(before + 1..end, [merged]);
+        self.checkpoints.shift(layers - 1);
+        self.current_layer -= layers - 1;
     }
 
     /// Recomputes the layers of a checkpoint in its place. `false` if the layer is not a checkpoint.
-    pub(super) fn recompute(&mut self, at: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
-        let Some(fold) = self.layers[at].checkpoint.take() else { return Ok(false) };
-        let Checkpoint { begin, layers: rungs } = *fold;
+    pub(super) fn recompute(&mut self, at: usize, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        let Some(checkpoint) = self.layers[at].checkpoint.take() else { return Ok(false) };
+        let Checkpoint { begin, layers } = *checkpoint;
         // No later layer is in an interval any more: the search continues here, or is about to.
         self.checkpoints.touch(at);
         self.checkpoints.kept -= begin.active.len();
-        let aside = (self.current_layer, self.open_total, self.entries, self.room, self.failures, self.open.at);
-        let spare = std::mem::take(&mut self.free_layers);
+        let saved =
+            (self.current_layer, self.open_total, self.node_count, self.node_capacity, self.failures, self.open.at);
+        let free_layers = std::mem::take(&mut self.free_layers);
         let suspicion = std::mem::take(&mut self.moves.suspicion);
-        let going = std::mem::take(&mut self.active);
-        let entry = |at: &Configuration<M>| Node { at: at.clone(), optional: 0, is_open: false };
-        let first = Layer::new(begin.event, begin.active.iter().map(entry).collect());
+        let active = std::mem::take(&mut self.active);
+        let node = |at: &Configuration<M>| Node { at: at.clone(), optional: 0, is_open: false };
+        let first = Layer::new(begin.event, begin.active.iter().map(node).collect());
         let mut others = std::mem::replace(&mut self.layers, vec![first]);
         self.checkpoints.recomputing = true;
         self.current_layer = 0;
@@ -167,41 +168,42 @@ impl<M: Mask> FrontierSearch<'_, M> {
         self.open.go(begin.event);
         self.active = (0..).zip(begin.active).collect();
         // The open nodes of a layer are final when the next layer begins.
-        while self.layers.len() <= rungs + 1 {
+        while self.layers.len() <= layers + 1 {
             match self.open.forward() {
                 Passed::Nothing => {}
                 Passed::Invocation(slot) => self.invoke(slot),
                 Passed::Return(slot) => {
-                    self.pass(slot, usize::MAX, watch)?;
+                    self.pass(slot, usize::MAX, guard)?;
                     self.open.leave(slot);
                 }
             }
         }
         self.checkpoints.recomputing = false;
         let event;
-        (self.current_layer, self.open_total, self.entries, self.room, self.failures, event) = aside;
+        (self.current_layer, self.open_total, self.node_count, self.node_capacity, self.failures, event) = saved;
         self.open.go(event);
-        self.free_layers = spare;
+        self.free_layers = free_layers;
         self.moves.suspicion = suspicion;
-        self.active = going;
+        self.active = active;
         if at < self.current_layer {
-            self.current_layer += rungs - 1;
+            self.current_layer += layers - 1;
         }
-        let made: Vec<Layer<M>> = std::mem::take(&mut self.layers).into_iter().skip(1).take(rungs).collect();
-        debug_assert_eq!(made.iter().map(|rung| rung.open_count).sum::<u32>(), others[at].open_count);
-        self.entries += made.iter().map(|rung| rung.entries.len()).sum::<usize>();
-        self.room += made.iter().map(|rung| rung.entries.capacity()).sum::<usize>();
-        others.splice(at..=at, made);
+        let recomputed: Vec<Layer<M>> = std::mem::take(&mut self.layers).into_iter().skip(1).take(layers).collect();
+        debug_assert_eq!(recomputed.iter().map(|layer| layer.open_count).sum::<u32>(), others[at].open_count);
+        self.node_count += recomputed.iter().map(|layer| layer.nodes.len()).sum::<usize>();
+        self.node_capacity += recomputed.iter().map(|layer| layer.nodes.capacity()).sum::<usize>();
+        others.splice(at..=at, recomputed);
         self.layers = others;
         Ok(true)
     }
 
-    /// The index of the layer `rungs` layers before the current one, or of its checkpoint.
-    pub(super) fn behind(&self, mut rungs: usize) -> usize {
+    /// The index of the layer `distance` layers before the current one, or of its checkpoint.
+    pub(super) fn behind(&self, mut distance: usize) -> usize {
         let mut at = self.current_layer;
-        while at > 0 && rungs > 0 {
+        while at > 0 && distance > 0 {
             at -= 1;
-            rungs = rungs.saturating_sub(self.layers[at].checkpoint.as_ref().map_or(1, |fold| fold.layers));
+            distance =
+                distance.saturating_sub(self.layers[at].checkpoint.as_ref().map_or(1, |checkpoint| checkpoint.layers));
         }
         at
     }

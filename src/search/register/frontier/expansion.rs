@@ -27,11 +27,11 @@ mod tests;
 /// threads.
 const CHUNKS_PER_THREAD: usize = 4;
 
-/// Comparisons between two checks of the limits.
-const MOST: usize = 1 << 14;
+/// Upper bound on comparisons between two checks of the limits.
+const MAX_COMPARISONS: usize = 1 << 14;
 
-/// The chunks of one round may hold this part of the free memory: a quarter.
-const BESIDE: usize = 4;
+/// The chunks of one round may hold the free memory divided by this: a quarter.
+const MEMORY_DIVISOR: usize = 4;
 
 /// What the threads read of the search.
 struct Expansion<'l, 'p, M> {
@@ -75,7 +75,7 @@ struct Found<M> {
 struct Successor<M> {
     at: Configuration<M>,
     /// Whether it dominates an open node of the next layer.
-    is_open: bool,
+    dominates_open: bool,
 }
 
 impl<M: Mask> FrontierSearch<'_, M> {
@@ -93,75 +93,76 @@ impl<M: Mask> FrontierSearch<'_, M> {
         &mut self,
         slot: u32,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<usize, Limit> {
-        let mut turn = 0;
-        while turn < self.active.len() {
+        let mut expanded = 0;
+        while expanded < self.active.len() {
             let left = memory.saturating_sub(self.bytes());
             if left < memory / 2 {
                 break;
             }
-            let chunk = self.thresholds.chunk_configurations;
-            let share = chunk * CHUNKS_PER_THREAD * rayon::current_num_threads();
-            let end = self.active.len().min(turn + share);
-            let layer = Expansion {
+            let chunk_size = self.thresholds.chunk_configurations;
+            let round = chunk_size * CHUNKS_PER_THREAD * rayon::current_num_threads();
+            let end = self.active.len().min(expanded + round);
+            let expansion = Expansion {
                 open: &self.open,
                 reductions: self.reductions,
                 compared_moves: self.thresholds.compared_moves,
                 width: self.width,
                 slot,
-                current: &self.layers[self.current_layer].entries,
-                next: &self.layers[self.current_layer + 1].entries,
+                current: &self.layers[self.current_layer].nodes,
+                next: &self.layers[self.current_layer + 1].nodes,
                 uses: &self.uses,
                 heap: self.heap,
-                memory: left / BESIDE / (end - turn).div_ceil(chunk),
+                memory: left / MEMORY_DIVISOR / (end - expanded).div_ceil(chunk_size),
             };
-            let shares = self.active[turn..end].par_chunks(chunk).map(|going| layer.expand_chunk(going, watch));
-            let shares: Vec<Chunk<M>> = match shares.collect::<Result<_, Limit>>() {
-                Ok(shares) => shares,
+            let chunks =
+                self.active[expanded..end].par_chunks(chunk_size).map(|active| expansion.expand_chunk(active, guard));
+            let chunks: Vec<Chunk<M>> = match chunks.collect::<Result<_, Limit>>() {
+                Ok(chunks) => chunks,
                 Err(Limit::Memory) => break,
                 Err(limit) => return Err(limit),
             };
-            let mut seen = layer.next.len();
-            for share in shares {
-                self.insert_chunk(share, &mut turn, &mut seen, memory, watch)?;
+            let mut seen = expansion.next.len();
+            for chunk in chunks {
+                self.insert_chunk(chunk, &mut expanded, &mut seen, memory, guard)?;
             }
         }
-        Ok(turn)
+        Ok(expanded)
     }
 
     /// Inserts the successors of a chunk. When they were generated, the next layer had `seen` nodes.
     fn insert_chunk(
         &mut self,
-        share: Chunk<M>,
-        turn: &mut usize,
+        chunk: Chunk<M>,
+        expanded: &mut usize,
         seen: &mut usize,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<(), Limit> {
-        let Chunk { moves, uses, steps, found, ends } = share;
+        let Chunk { moves, uses, steps, found, ends } = chunk;
         self.moves.join(moves);
         let (mut found, mut at, mut begin) = (found.into_iter(), 0, 0);
         for (end, more) in ends {
             for Found { at: fresh, steps: end } in found.by_ref().take(end - at) {
                 let next = self.current_layer + 1;
                 match fresh {
-                    Some(Successor { at: mut fresh, is_open: stands }) => {
+                    Some(Successor { at: mut fresh, dominates_open }) => {
                         // Collections since then may have renumbered paths and sets.
-                        fresh.path = self.active[*turn].1.path;
+                        fresh.path = self.active[*expanded].1.path;
                         fresh.used = self.uses.adopt(&uses, fresh.used);
-                        self.insert_after(next, fresh, &steps[begin..end], seen, stands);
+                        self.insert_after(next, fresh, &steps[begin..end], seen, dominates_open);
                     }
                     None => self.count_insertion(next),
                 }
                 begin = end;
-                self.check_limits(memory, watch)?;
+                self.check_limits(memory, guard)?;
             }
             at = end;
             if let Some(least) = more {
-                self.set_open(self.active[*turn].0, least);
+                self.set_open(self.active[*expanded].0, least);
             }
-            *turn += 1;
+            *expanded += 1;
         }
         Ok(())
     }
@@ -169,60 +170,60 @@ impl<M: Mask> FrontierSearch<'_, M> {
 
 impl<M: Mask> Expansion<'_, '_, M> {
     /// Generates the successors of a chunk.
-    fn expand_chunk(&self, going: &[(usize, Configuration<M>)], watch: &BudgetGuard<'_>) -> Result<Chunk<M>, Limit> {
-        let mut share = Chunk {
+    fn expand_chunk(&self, active: &[(usize, Configuration<M>)], guard: &BudgetGuard<'_>) -> Result<Chunk<M>, Limit> {
+        let mut chunk = Chunk {
             moves: Successors::default(),
             uses: CrashedUseSets::new(),
             steps: Vec::new(),
             found: Vec::new(),
-            ends: Vec::with_capacity(going.len()),
+            ends: Vec::with_capacity(active.len()),
         };
-        for (entry, from) in going {
-            let mut from = Configuration { used: share.uses.adopt(self.uses, from.used), ..from.clone() };
+        for (node, from) in active {
+            let mut from = Configuration { used: chunk.uses.adopt(self.uses, from.used), ..from.clone() };
             let more = if from.linearized.has(self.slot) {
                 from.linearized.remove(self.slot);
-                self.add(&mut share, from, &[]);
+                self.add(&mut chunk, from, &[]);
                 None
             } else {
-                self.find(&mut share, &from, self.current[*entry].optional, watch)?
+                self.find(&mut chunk, &from, self.current[*node].optional, guard)?
             };
-            share.ends.push((share.found.len(), more));
+            chunk.ends.push((chunk.found.len(), more));
         }
-        Ok(share)
+        Ok(chunk)
     }
 
     /// Adds the successors of a configuration that use at least `least` crashed operations. Returns the least number for the next
     /// ones, if there may be more.
     fn find(
         &self,
-        share: &mut Chunk<M>,
+        chunk: &mut Chunk<M>,
         from: &Configuration<M>,
         mut least: u32,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<Option<u32>, Limit> {
         loop {
-            let finder = Generator {
+            let generator = Generator {
                 open: self.open,
-                uses: &mut share.uses,
-                moves: &mut share.moves,
+                uses: &mut chunk.uses,
+                moves: &mut chunk.moves,
                 reductions: self.reductions,
                 compared_moves: self.compared_moves,
                 from,
                 slot: self.slot,
                 optional: (least, most_optional(least)),
             };
-            let more = finder.find(self.memory, watch)?;
-            let moves = std::mem::take(&mut share.moves);
+            let more = generator.find(self.memory, guard)?;
+            let moves = std::mem::take(&mut chunk.moves);
             // Comparing thousands with thousands takes seconds.
-            let at_a_time = MOST / (self.next.len() + 1) + 1;
+            let at_a_time = MAX_COMPARISONS / (self.next.len() + 1) + 1;
             for some in moves.found.chunks(at_a_time) {
-                if let Some(limit) = watch.reached() {
+                if let Some(limit) = guard.reached() {
                     return Err(limit);
                 }
-                some.iter().for_each(|found| self.add(share, found.to.clone(), moves.steps(found)));
+                some.iter().for_each(|found| self.add(chunk, found.to.clone(), moves.steps(found)));
             }
-            share.moves = moves;
-            if share.bytes(self.heap) > self.memory {
+            chunk.moves = moves;
+            if chunk.bytes(self.heap) > self.memory {
                 return Err(Limit::Memory);
             }
             if !more {
@@ -236,20 +237,21 @@ impl<M: Mask> Expansion<'_, '_, M> {
     }
 
     /// Adds a successor, unless a node of the next layer dominates it.
-    fn add(&self, share: &mut Chunk<M>, mut at: Configuration<M>, steps: &[Step]) {
-        project_dont_care(&mut at, self.reductions, self.open, &share.uses);
-        let uses = &share.uses;
+    fn add(&self, chunk: &mut Chunk<M>, mut at: Configuration<M>, steps: &[Step]) {
+        project_dont_care(&mut at, self.reductions, self.open, &chunk.uses);
+        let uses = &chunk.uses;
         let within = |less: u32, more: u32| self.uses.is_within_of(less, uses, more);
         let at = match self.next.iter().any(|kept| kept.at.dominates(&at, self.open, within)) {
             true => None,
             false => {
                 let within = |less: u32, more: u32| uses.is_within_of(less, self.uses, more);
-                let stands = self.next.iter().any(|kept| kept.is_open && at.dominates(&kept.at, self.open, within));
-                share.steps.extend_from_slice(steps);
-                Some(Successor { at, is_open: stands })
+                let dominates_open =
+                    self.next.iter().any(|kept| kept.is_open && at.dominates(&kept.at, self.open, within));
+                chunk.steps.extend_from_slice(steps);
+                Some(Successor { at, dominates_open })
             }
         };
-        share.found.push(Found { at, steps: share.steps.len() });
+        chunk.found.push(Found { at, steps: chunk.steps.len() });
     }
 }
 

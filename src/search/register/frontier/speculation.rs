@@ -43,8 +43,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[cfg(test)]
 mod tests;
 
-/// Classes of operations for each event of a segment, at most: each segment has tables of them.
-const CLASSES: usize = 4;
+/// Upper bound on classes of operations for each event of a segment: each segment has tables of them.
+const MAX_CLASSES_PER_EVENT: usize = 4;
 
 /// Segments, at most.
 const MAX_SEGMENTS: usize = 4;
@@ -53,10 +53,10 @@ const MAX_SEGMENTS: usize = 4;
 const SPLICE_WINDOW: u32 = 1 << 10;
 
 /// Partial moves of one generation after which a guess is given up.
-const MOST_DRAFTS: u64 = 1 << 11;
+const MAX_PARTIAL_MOVES: u64 = 1 << 11;
 
-/// Events from a guess that fails to the next one, at least. All guesses are within [`SPLICE_WINDOW`].
-const NEXT_GUESS: u32 = 1 << 5;
+/// Lower bound on events from a guess that fails to the next one. All guesses are within [`SPLICE_WINDOW`].
+const MIN_GUESS_DISTANCE: u32 = 1 << 5;
 
 /// Configurations on the path to the active one: those soon after the guess that a search began with, and one in the middle.
 #[derive(Debug)]
@@ -65,14 +65,13 @@ pub(super) struct SpliceCandidates<M> {
     end: u32,
     /// The first one from here on is noted too.
     middle: u32,
-    /// By event.
-    noted: Vec<(u32, Configuration<M>)>,
+    by_event: Vec<(u32, Configuration<M>)>,
 }
 
 impl<M: Mask> SpliceCandidates<M> {
     /// For the search from the initial state, which no segment takes over.
     pub(super) fn none() -> Self {
-        SpliceCandidates { end: 0, middle: NEVER, noted: Vec::new() }
+        SpliceCandidates { end: 0, middle: NEVER, by_event: Vec::new() }
     }
 
     /// Whether the search began at a guess.
@@ -81,30 +80,31 @@ impl<M: Mask> SpliceCandidates<M> {
     }
 
     /// Notes the active configuration after a return that none had passed before, if it is the only one.
-    pub(super) fn note(&mut self, event: u32, going: &[(usize, Configuration<M>)]) {
-        let is_middle = || event >= self.middle && self.noted.last().is_some_and(|noted| noted.0 < self.middle);
-        if let [(_, at)] = going
+    pub(super) fn note(&mut self, event: u32, active: &[(usize, Configuration<M>)]) {
+        let is_middle =
+            || event >= self.middle && self.by_event.last().is_some_and(|candidate| candidate.0 < self.middle);
+        if let [(_, at)] = active
             && (event < self.end || is_middle())
         {
-            self.noted.push((event, at.clone()));
+            self.by_event.push((event, at.clone()));
         }
     }
 
     /// The search has reached `furthest` and backtracks to an event. `false` if it began at a guess and no segment can meet it
     /// any more.
     pub(super) fn leave(&mut self, event: u32, furthest: u32) -> bool {
-        while self.noted.pop_if(|noted| noted.0 >= event).is_some() {}
-        !self.is_guess() || furthest < self.end || !self.noted.is_empty()
+        while self.by_event.pop_if(|candidate| candidate.0 >= event).is_some() {}
+        !self.is_guess() || furthest < self.end || !self.by_event.is_empty()
     }
 
     /// The configuration in the middle.
     fn middle(&self) -> Option<&(u32, Configuration<M>)> {
-        self.noted.last().filter(|noted| noted.0 >= self.middle)
+        self.by_event.last().filter(|candidate| candidate.0 >= self.middle)
     }
 
     /// The configurations that they keep.
     pub(super) fn configurations(&mut self) -> impl Iterator<Item = &mut Configuration<M>> {
-        self.noted.iter_mut().map(|noted| &mut noted.1)
+        self.by_event.iter_mut().map(|candidate| &mut candidate.1)
     }
 }
 
@@ -113,7 +113,7 @@ impl<M: Mask> SpliceCandidates<M> {
 struct SegmentStart<M> {
     begin: u32,
     /// By event.
-    places: Vec<(u32, Configuration<M>)>,
+    candidates: Vec<(u32, Configuration<M>)>,
     uses: CrashedUseSets,
 }
 
@@ -158,7 +158,7 @@ pub(in crate::search::register) struct SpeculativeSearch<'p, M> {
     bounds: Vec<u32>,
     others: Segments<'p, M>,
     /// The partial witness of the first segment, up to where it has met the second.
-    made: Option<PartialWitness<M>>,
+    first_witness: Option<PartialWitness<M>>,
     /// Events of a segment, at least.
     min_events: usize,
     /// No other search of the portfolio has begun.
@@ -166,18 +166,22 @@ pub(in crate::search::register) struct SpeculativeSearch<'p, M> {
 }
 
 impl<'p, M: Mask> SpeculativeSearch<'p, M> {
-    /// `leg`: the events of a segment, at least.
-    pub(in crate::search::register) fn new(first: FrontierSearch<'p, M>, leg: usize) -> Self {
+    /// `min_events`: the events of a segment, at least.
+    pub(in crate::search::register) fn new(first: FrontierSearch<'p, M>, min_events: usize) -> Self {
         let (events, classes) = (first.open.schedule().events.len(), first.open.automaton().kinds.len());
-        let legs = if classes <= CLASSES * leg { (events / leg).clamp(1, MAX_SEGMENTS) } else { 1 };
-        let bounds = (1..legs).map(|leg| (events / legs * leg) as u32).chain([events as u32]).collect();
-        let others = if legs > 1 { Segments::Unknown } else { Segments::Gone };
-        SpeculativeSearch { first, bounds, others, made: None, min_events: leg, alone: true }
+        let segments = if classes <= MAX_CLASSES_PER_EVENT * min_events {
+            (events / min_events).clamp(1, MAX_SEGMENTS)
+        } else {
+            1
+        };
+        let bounds = (1..segments).map(|segment| (events / segments * segment) as u32).chain([events as u32]).collect();
+        let others = if segments > 1 { Segments::Unknown } else { Segments::Gone };
+        SpeculativeSearch { first, bounds, others, first_witness: None, min_events, alone: true }
     }
 
     /// The other segments failed: another one may begin halfway to the end.
     fn begin_again(&mut self) {
-        self.made = None;
+        self.first_witness = None;
         // How far the first one is depends on threads, but it is not further than this.
         let (at, end) = (self.bounds[0] + 2 * SPLICE_WINDOW, self.first.open.schedule().events.len() as u32);
         if at as usize + self.min_events / 2 <= end as usize {
@@ -189,42 +193,42 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
     }
 
     /// Runs the first segment until it has met the second. The others run beside it if a thread may be idle.
-    fn run_first(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
+    fn run_first(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
         let SpeculativeSearch { first, bounds, others, alone, .. } = self;
-        let beside = *alone && rayon::current_num_threads() > 1;
+        let in_parallel = *alone && rayon::current_num_threads() > 1;
         let ended = AtomicUsize::new(NOBODY);
-        let legs = SegmentRunner::after(first, bounds, memory, watch.competing(&ended, 1));
+        let runner = SegmentRunner::after(first, bounds, memory, guard.competing(&ended, 1));
         let (begun, second) = (OnceLock::new(), Mutex::new(None));
-        let (mut made, are_through) = (None, AtomicBool::new(false));
+        let (mut witness, others_ended) = (None, AtomicBool::new(false));
         // The first thread that needs it runs the second segment to where the first one may meet it.
         let begin = || {
             let begin = || {
-                let leg = legs.begin(&bounds[..2])?;
-                let beginning = leg.start.clone();
-                *second.lock().ok()? = Some(leg);
-                Some(beginning)
+                let segment = runner.begin(&bounds[..2])?;
+                let start = segment.start.clone();
+                *second.lock().ok()? = Some(segment);
+                Some(start)
             };
             begun.get_or_init(begin).as_ref()
         };
         let mut run = || {
             first.pause = bounds[0];
-            let found = first.run(until, memory, watch)?;
+            let found = first.run(until, memory, guard)?;
             if found.is_some() || first.open.at < first.pause {
                 return Ok((found, false));
             }
-            let Some(beginning) = begin() else { return Ok((None, false)) };
-            Ok(match first.splice(beginning, until, memory, watch)? {
+            let Some(start) = begin() else { return Ok((None, false)) };
+            Ok(match first.splice(start, until, memory, guard)? {
                 Splice::Finished(found) => (Some(found), false),
                 Splice::Diverged => (None, false),
                 Splice::NeedsWork => (None, true),
                 Splice::At(steps, event) => {
                     let left = memory.saturating_sub(first.bytes());
                     // This thread would wait for the other segments, so it begins the witness.
-                    if beside
-                        && !are_through.load(Ordering::Relaxed)
+                    if in_parallel
+                        && !others_ended.load(Ordering::Relaxed)
                         && WitnessBuilder::<M>::bytes(first.open.problem()) <= left
                     {
-                        made = WitnessBuilder::up_to(first.open.problem().clone(), &steps, event);
+                        witness = WitnessBuilder::up_to(first.open.problem().clone(), &steps, event);
                     }
                     (None, true)
                 }
@@ -239,28 +243,28 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         };
         let run_others = || {
             let run = |(at, bounds): (usize, &[u32])| {
-                let leg = match at {
+                let segment = match at {
                     0 => begin().and_then(|_| second.lock().ok()?.take()),
-                    _ => legs.begin(bounds),
+                    _ => runner.begin(bounds),
                 };
-                let leg = leg.and_then(|leg| legs.end(leg));
-                if leg.is_none() {
+                let segment = segment.and_then(|segment| runner.end(segment));
+                if segment.is_none() {
                     ended.store(0, Ordering::Relaxed);
                 }
-                leg
+                segment
             };
             let all = bounds.par_windows(2).enumerate().map(run).collect::<Option<Vec<_>>>();
-            are_through.store(true, Ordering::Relaxed);
+            others_ended.store(true, Ordering::Relaxed);
             all.map(|all| all.into_iter().flatten().collect())
         };
-        let (found, all) = match beside {
+        let (found, all) = match in_parallel {
             true => rayon::join(run, run_others),
-            false => (run(), second.lock().ok().and_then(|mut leg| leg.take()).map(|leg| vec![leg])),
+            false => (run(), second.lock().ok().and_then(|mut segment| segment.take()).map(|segment| vec![segment])),
         };
         let (found, is_met) = found?;
         if first.open.at >= bounds[0] && found.is_none() {
             match all.filter(|_| is_met) {
-                Some(legs) => (*others, self.made) = (Segments::Begun(legs), made),
+                Some(segments) => (*others, self.first_witness) = (Segments::Begun(segments), witness),
                 None => self.begin_again(),
             }
         }
@@ -275,67 +279,70 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         mut event: u32,
         begun: Vec<Segment<'p, M>>,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Option<(Vec<Step>, Vec<SegmentBoundary<M>>)> {
         // Two segments are long: two threads can build the witness of each.
-        let (mut seams, is_long) = (Vec::new(), self.bounds.len() == 2);
-        let legs = SegmentRunner::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *watch);
+        let (mut boundaries, is_long) = (Vec::new(), self.bounds.len() == 2);
+        let runner = SegmentRunner::after(&self.first, &self.bounds, memory.saturating_sub(self.first.bytes()), *guard);
         let mut bounds = self.bounds.windows(2).skip(begun.len());
         let mut begun: Vec<Segment<'p, M>> = begun.into_iter().rev().collect();
-        let mut leg = begun.pop()?;
+        let mut segment = begun.pop()?;
         // A segment whose second half was taken over, with the steps and boundaries before that. If that half fails, it continues
         // itself.
-        let mut held: Option<(_, _, (usize, usize))> = None;
+        let mut fallback: Option<(_, _, (usize, usize))> = None;
         loop {
-            begun.extend(legs.end(leg)?.into_iter().rev());
-            leg = begun.pop()?;
-            let (own, following) = match leg.goal.take() {
+            begun.extend(runner.end(segment)?.into_iter().rev());
+            segment = begun.pop()?;
+            let (own, following) = match segment.goal.take() {
                 Some(goal) => (goal, None),
                 None => {
-                    let following = begun.pop().or_else(|| legs.begin(bounds.next()?))?;
-                    match leg.search.splice(&following.start, legs.work, legs.memory, watch).ok()? {
+                    let following = begun.pop().or_else(|| runner.begin(bounds.next()?))?;
+                    match segment.search.splice(&following.start, runner.work, runner.memory, guard).ok()? {
                         Splice::At(steps, event) => (steps, Some((following, event))),
                         _ if following.is_half => {
-                            leg = leg.alone(following.end);
+                            segment = segment.undivided(following.end);
                             continue;
                         }
                         _ => {
                             begun.push(following);
-                            let taken;
-                            (leg, event, taken) = held.take()?;
-                            steps.truncate(taken.0);
-                            seams.truncate(taken.1);
+                            let lengths;
+                            (segment, event, lengths) = fallback.take()?;
+                            steps.truncate(lengths.0);
+                            boundaries.truncate(lengths.1);
                             continue;
                         }
                     }
                 }
             };
-            let (entered, taken) = (event, (steps.len(), seams.len()));
+            let (entered, lengths) = (event, (steps.len(), boundaries.len()));
             // It may have backtracked since and have another path.
-            let places = &leg.search.splice_candidates.noted;
-            let place = places.binary_search_by_key(&event, |place| place.0).ok()?;
-            let there = &places[place].1;
-            let before = leg.search.paths.steps(there.path).len();
-            let seam = |event, there: &Configuration<M>, steps| SegmentBoundary {
+            let candidates = &segment.search.splice_candidates.by_event;
+            let index = candidates.binary_search_by_key(&event, |candidate| candidate.0).ok()?;
+            let there = &candidates[index].1;
+            let before = segment.search.paths.steps(there.path).len();
+            let boundary = |event, there: &Configuration<M>, steps| SegmentBoundary {
                 event,
-                steps: taken.0 + steps - before,
-                gap: there.last_overwrite_at,
-                done: there.linearized.clone(),
+                steps: lengths.0 + steps - before,
+                last_overwrite_at: there.last_overwrite_at,
+                linearized: there.linearized.clone(),
             };
-            seams.push(seam(event, there, before));
+            boundaries.push(boundary(event, there, before));
             let next = following.as_ref().map_or(NEVER, |following| following.1);
-            if let Some((at, there)) =
-                leg.search.splice_candidates.middle().filter(|middle| is_long && (event + 1..next).contains(&middle.0))
+            if let Some((at, there)) = segment
+                .search
+                .splice_candidates
+                .middle()
+                .filter(|middle| is_long && (event + 1..next).contains(&middle.0))
             {
-                seams.push(seam(*at, there, leg.search.paths.steps(there.path).len()));
+                boundaries.push(boundary(*at, there, segment.search.paths.steps(there.path).len()));
             }
             steps.extend(&own[before..]);
             match following {
-                Some((following, place)) => {
-                    held = following.is_half.then(|| (leg.alone(following.end), entered, taken));
-                    (leg, event) = (following, place);
+                Some((following, at)) => {
+                    fallback = following.is_half.then(|| (segment.undivided(following.end), entered, lengths));
+                    (segment, event) = (following, at);
                 }
-                None => return Some((steps, seams)),
+                None => return Some((steps, boundaries)),
             }
         }
     }
@@ -345,35 +352,37 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
         &mut self,
         until: u64,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<Option<Reached<M>>, Limit> {
         loop {
             match std::mem::replace(&mut self.others, Segments::Gone) {
                 Segments::Unknown => {
                     self.others = Segments::Unknown;
-                    let (bound, found) = (self.bounds[0], self.run_first(until, memory, watch)?);
+                    let (bound, found) = (self.bounds[0], self.run_first(until, memory, guard)?);
                     if found.is_some() || self.first.open.at < bound {
                         return Ok(found);
                     }
                 }
-                Segments::Begun(legs) => {
-                    let left = memory.saturating_sub(legs.iter().map(Segment::bytes).sum());
-                    match self.first.splice(&legs[0].start, until, left, watch)? {
+                Segments::Begun(segments) => {
+                    let left = memory.saturating_sub(segments.iter().map(Segment::bytes).sum());
+                    match self.first.splice(&segments[0].start, until, left, guard)? {
                         Splice::NeedsWork => {
-                            self.others = Segments::Begun(legs);
+                            self.others = Segments::Begun(segments);
                             return Ok(None);
                         }
                         Splice::Finished(found) => return Ok(Some(found)),
                         Splice::Diverged => self.begin_again(),
-                        Splice::At(steps, event) => match self.take_over(steps, event, legs, memory, watch) {
-                            Some((steps, seams)) => return Ok(Some(Reached::Goal(steps, seams, self.made.take()))),
+                        Splice::At(steps, event) => match self.take_over(steps, event, segments, memory, guard) {
+                            Some((steps, boundaries)) => {
+                                return Ok(Some(Reached::Goal(steps, boundaries, self.first_witness.take())));
+                            }
                             None => self.begin_again(),
                         },
                     }
                 }
                 Segments::Gone => {
                     self.first.pause = NEVER;
-                    return self.first.run(until, memory, watch);
+                    return self.first.run(until, memory, guard);
                 }
             }
         }
@@ -383,8 +392,8 @@ impl<'p, M: Mask> SpeculativeSearch<'p, M> {
 impl<M: Mask> Runner for SpeculativeSearch<'_, M> {
     type Found = Reached<M>;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
-        let found = self.run_segments(until, memory, watch);
+    fn run(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Reached<M>>, Limit> {
+        let found = self.run_segments(until, memory, guard);
         self.alone = false;
         found
     }
@@ -396,20 +405,20 @@ struct SegmentRunner<'p, 'w> {
     reductions: Reductions,
     /// Bytes for each segment.
     memory: usize,
-    watch: BudgetGuard<'w>,
+    guard: BudgetGuard<'w>,
     /// Work for each segment: that of the first round of the first one, because some places are hard for each.
     work: u64,
 }
 
 impl<'p, 'w> SegmentRunner<'p, 'w> {
-    fn after<M: Mask>(first: &FrontierSearch<'p, M>, bounds: &[u32], memory: usize, watch: BudgetGuard<'w>) -> Self {
+    fn after<M: Mask>(first: &FrontierSearch<'p, M>, bounds: &[u32], memory: usize, guard: BudgetGuard<'w>) -> Self {
         let (problem, reductions) = (first.open.problem().clone(), first.reductions);
         SegmentRunner {
             problem,
             reductions,
             // A hard segment becomes two.
             memory: memory / (2 * bounds.len()),
-            watch,
+            guard,
             work: initial_budget(first.open.schedule().events.len()),
         }
     }
@@ -418,24 +427,27 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
     fn begin<M: Mask>(&self, bounds: &[u32]) -> Option<Segment<'p, M>> {
         let (mut begin, end) = (bounds[0], bounds[1]);
         let (last, mut work) = (end.min(begin + SPLICE_WINDOW), 0);
-        while begin < last && self.watch.reached().is_none() {
-            let mut ladder = FrontierSearch::before(begin, self.problem.clone(), self.reductions, Width::Beam(1));
-            ladder.work = work;
-            ladder.guess();
-            ladder.splice_candidates.middle = begin.midpoint(end);
-            ladder.moves.most = MOST_DRAFTS;
-            let goal = match self.run(&mut ladder, end.min(begin + SPLICE_WINDOW))? {
+        while begin < last && self.guard.reached().is_none() {
+            let mut search = FrontierSearch::before(begin, self.problem.clone(), self.reductions, Width::Beam(1));
+            search.work = work;
+            search.guess();
+            search.splice_candidates.middle = begin.midpoint(end);
+            search.moves.most = MAX_PARTIAL_MOVES;
+            let goal = match self.run(&mut search, end.min(begin + SPLICE_WINDOW))? {
                 Some(Reached::Nothing(..)) => {
-                    work = ladder.work();
-                    begin = ladder.furthest.max(begin + NEXT_GUESS);
+                    work = search.work();
+                    begin = search.furthest.max(begin + MIN_GUESS_DISTANCE);
                     continue;
                 }
                 Some(Reached::Goal(steps, ..)) => Some(steps),
                 None => None,
             };
-            let beginning =
-                SegmentStart { begin, places: ladder.splice_candidates.noted.clone(), uses: ladder.uses.clone() };
-            return Some(Segment { start: Arc::new(beginning), search: ladder, end, goal, is_half: false });
+            let start = SegmentStart {
+                begin,
+                candidates: search.splice_candidates.by_event.clone(),
+                uses: search.uses.clone(),
+            };
+            return Some(Segment { start: Arc::new(start), search, end, goal, is_half: false });
         }
         None
     }
@@ -444,40 +456,41 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
     ///
     /// That a half is hard is known only afterwards. An idle thread has begun the second half by then; without one, it begins
     /// only if it is needed.
-    fn end<M: Mask>(&self, mut leg: Segment<'p, M>) -> Option<Vec<Segment<'p, M>>> {
-        while leg.goal.is_none() && leg.search.open.at < leg.end {
-            let (at, end, begun) = (leg.search.open.at, leg.end, leg.search.work());
+    fn end<M: Mask>(&self, mut segment: Segment<'p, M>) -> Option<Vec<Segment<'p, M>>> {
+        while segment.goal.is_none() && segment.search.open.at < segment.end {
+            let (at, end, begun) = (segment.search.open.at, segment.end, segment.search.work());
             let half = at.midpoint(end);
-            if half < at + self.problem.thresholds.half_events || leg.is_half {
-                leg.goal = self.goal(&mut leg.search, end)?;
+            if half < at + self.problem.thresholds.half_events || segment.is_half {
+                segment.goal = self.goal(&mut segment.search, end)?;
                 break;
             }
             let needless = AtomicUsize::new(NOBODY);
-            let legs =
-                SegmentRunner { watch: self.watch.competing(&needless, 1), problem: self.problem.clone(), ..*self };
+            let runner =
+                SegmentRunner { guard: self.guard.competing(&needless, 1), problem: self.problem.clone(), ..*self };
             let first = || {
-                let goal = self.goal(&mut leg.search, half);
+                let goal = self.goal(&mut segment.search, half);
                 let usual = self.problem.thresholds.hard_work_per_event * u64::from(half - at);
-                let is_hard = leg.search.work() - begun > usual;
+                let is_hard = segment.search.work() - begun > usual;
                 if !is_hard || goal.is_none() {
                     needless.store(0, Ordering::Relaxed);
                 }
                 (goal, is_hard)
             };
-            let second = || legs.begin(&[half, end]).and_then(|leg| legs.end(Segment { is_half: true, ..leg }));
+            let second =
+                || runner.begin(&[half, end]).and_then(|segment| runner.end(Segment { is_half: true, ..segment }));
             let ((goal, is_hard), second) = rayon::join(first, second);
-            leg.goal = goal?;
-            if let (None, true, Some(second)) = (&leg.goal, is_hard, second) {
-                leg.end = half;
-                return Some(std::iter::once(leg).chain(second).collect());
+            segment.goal = goal?;
+            if let (None, true, Some(second)) = (&segment.goal, is_hard, second) {
+                segment.end = half;
+                return Some(std::iter::once(segment).chain(second).collect());
             }
         }
-        Some(vec![leg])
+        Some(vec![segment])
     }
 
     /// Runs a search up to an event. Returns the steps to the goal if it gets there; `None` if it fails.
-    fn goal<M: Mask>(&self, ladder: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Vec<Step>>> {
-        match self.run(ladder, pause)? {
+    fn goal<M: Mask>(&self, search: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Vec<Step>>> {
+        match self.run(search, pause)? {
             Some(Reached::Goal(steps, ..)) => Some(Some(steps)),
             Some(Reached::Nothing(..)) => None,
             None => Some(None),
@@ -485,16 +498,16 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
     }
 
     /// Runs a search up to an event. `None` if a limit ends it before.
-    fn run<M: Mask>(&self, ladder: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Reached<M>>> {
-        ladder.pause = pause;
-        let found = ladder.run(self.work, self.memory, &self.watch).ok()?;
-        (found.is_some() || ladder.open.at >= pause).then_some(found)
+    fn run<M: Mask>(&self, search: &mut FrontierSearch<'p, M>, pause: u32) -> Option<Option<Reached<M>>> {
+        search.pause = pause;
+        let found = search.run(self.work, self.memory, &self.guard).ok()?;
+        (found.is_some() || search.open.at >= pause).then_some(found)
     }
 }
 
 impl<M: Mask> Segment<'_, M> {
     /// Continues to an end without being divided.
-    fn alone(self, end: u32) -> Self {
+    fn undivided(self, end: u32) -> Self {
         Segment { end, is_half: true, ..self }
     }
 
@@ -507,9 +520,9 @@ impl<M: Mask> FrontierSearch<'_, M> {
     /// Begins at a guess: pending operations may have been linearized, writes of them right before the last overwrite, and the
     /// register holds what the next read returns.
     fn guess(&mut self) {
-        let (event, automaton, course) = (self.open.at, self.open.automaton(), self.open.schedule());
-        let returns = course.events[event as usize..].iter().filter(|event| event.is_return());
-        let mut kinds = returns.filter_map(|event| automaton.kinds.get(course.operation(event.of()).class as usize));
+        let (event, automaton, schedule) = (self.open.at, self.open.automaton(), self.open.schedule());
+        let returns = schedule.events[event as usize..].iter().filter(|event| event.is_return());
+        let mut kinds = returns.filter_map(|event| automaton.kinds.get(schedule.operation(event.of()).class as usize));
         let read = kinds.find_map(|kind| if let Kind::Read(state) = kind { Some(*state) } else { None });
         let mut at = Configuration {
             state: read.unwrap_or(automaton.initial),
@@ -517,7 +530,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
             last_overwrite_at: event,
             path: BEGIN,
             linearized: self.open.observers.clone(),
-            absorbable: M::none(course.slots),
+            absorbable: M::none(schedule.slots),
         };
         forget_spent(&mut at, &self.open, &mut self.uses, self.reductions);
         self.layers = vec![Layer::new(event, vec![Node { at: at.clone(), optional: 0, is_open: false }])];
@@ -532,10 +545,10 @@ impl<M: Mask> FrontierSearch<'_, M> {
         other: &SegmentStart<M>,
         until: u64,
         memory: usize,
-        watch: &BudgetGuard<'_>,
+        guard: &BudgetGuard<'_>,
     ) -> Result<Splice<M>, Limit> {
         loop {
-            if let Some(found) = self.run(until, memory, watch)? {
+            if let Some(found) = self.run(until, memory, guard)? {
                 return Ok(Splice::Finished(found));
             }
             if self.open.at < self.pause {
@@ -553,8 +566,8 @@ impl<M: Mask> FrontierSearch<'_, M> {
 
     /// The path of an active configuration that another segment has too.
     fn find_splice_point(&mut self, other: &SegmentStart<M>) -> Option<u32> {
-        let place = other.places.binary_search_by_key(&self.open.at, |place| place.0).ok()?;
-        let there = &other.places[place].1;
+        let index = other.candidates.binary_search_by_key(&self.open.at, |candidate| candidate.0).ok()?;
+        let there = &other.candidates[index].1;
         let (open, uses, reductions) = (&self.open, &mut self.uses, self.reductions);
         let mut meets = |at: &Configuration<M>| {
             let mut at = at.clone();

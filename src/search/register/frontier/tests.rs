@@ -9,7 +9,7 @@ use crate::search::events::events;
 use crate::search::history::{Call, History};
 use crate::search::partition::registers;
 use crate::search::register::Forms;
-use crate::search::tests::random::{Ask, Random, Register, Text, Told, long_history, long_text_history};
+use crate::search::tests::random::{Ask, Random, Register, RegisterAnswer, Text, long_history, long_text_history};
 use crate::search::tests::shapes;
 use crate::search::verdict::Budget;
 use std::slice;
@@ -19,11 +19,11 @@ type Slots = [u64; 1];
 /// All configurations that can be reached without pruning, from return to return.
 struct Walk<'p> {
     problem: Arc<Problem<'p>>,
-    ladder: FrontierSearch<'p, Slots>,
+    search: FrontierSearch<'p, Slots>,
 }
 
 /// More configurations than this at one return are not compared.
-const MOST: usize = 100;
+const MAX_COMPARED: usize = 100;
 
 /// More crashed operations than a move has. (With supply pruning, uses are not counted.)
 const ENOUGH: u32 = 10;
@@ -31,8 +31,8 @@ const ENOUGH: u32 = 10;
 impl<'p> Walk<'p> {
     fn new(problem: Problem<'p>) -> Self {
         let problem = Arc::new(problem);
-        let ladder = FrontierSearch::new(problem.clone(), Reductions::NONE, Width::Everything);
-        Walk { problem, ladder }
+        let search = FrontierSearch::new(problem.clone(), Reductions::NONE, Width::Everything);
+        Walk { problem, search }
     }
 
     /// Whether one of these configurations, at an event, can reach the end.
@@ -40,23 +40,24 @@ impl<'p> Walk<'p> {
         if from.is_empty() {
             return false;
         }
-        let mut ladder = FrontierSearch::new(self.problem.clone(), Reductions::NONE, Width::Everything);
+        let mut search = FrontierSearch::new(self.problem.clone(), Reductions::NONE, Width::Everything);
         let from: Vec<_> = from.iter().map(|at| Configuration { path: BEGIN, ..at.clone() }).collect();
-        let entry = |at: &Configuration<Slots>| Node { at: at.clone(), optional: 0, is_open: false };
-        ladder.layers = vec![Layer::new(event, from.iter().map(entry).collect())];
-        (ladder.entries, ladder.room) = (from.len(), from.len());
-        ladder.active = (0..).zip(from).collect();
-        ladder.uses = self.ladder.uses.clone();
-        ladder.open.go(event);
-        let reached = ladder.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        let node = |at: &Configuration<Slots>| Node { at: at.clone(), optional: 0, is_open: false };
+        search.layers = vec![Layer::new(event, from.iter().map(node).collect())];
+        (search.node_count, search.node_capacity) = (from.len(), from.len());
+        search.active = (0..).zip(from).collect();
+        search.uses = self.search.uses.clone();
+        search.open.go(event);
+        let reached = search.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
         matches!(reached, Ok(Some(Reached::Goal(..))))
     }
 
     /// The successors of a configuration past the return of a slot with these reductions.
     fn moves(&mut self, from: &Configuration<Slots>, slot: u32, reductions: Reductions) -> Vec<Configuration<Slots>> {
-        let FrontierSearch { open, uses, moves, .. } = &mut self.ladder;
-        let finder = Generator { open, uses, moves, reductions, compared_moves: 4, from, slot, optional: (0, ENOUGH) };
-        let more = finder.find(usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        let FrontierSearch { open, uses, moves, .. } = &mut self.search;
+        let generator =
+            Generator { open, uses, moves, reductions, compared_moves: 4, from, slot, optional: (0, ENOUGH) };
+        let more = generator.find(usize::MAX, &BudgetGuard::begin(&Budget::default()));
         assert!(more.is_ok(), "{more:?}");
         moves.found.iter().map(|found| found.to.clone()).collect()
     }
@@ -64,30 +65,30 @@ impl<'p> Walk<'p> {
     /// Compares at every return. Returns how often there was something to compare.
     fn compare(mut self, shown: &dyn Fn() -> String) -> Compared {
         let mut compared = Compared::default();
-        while (self.ladder.open.at as usize) < self.ladder.open.schedule().events.len() {
-            let slot = match self.ladder.open.forward() {
+        while (self.search.open.at as usize) < self.search.open.schedule().events.len() {
+            let slot = match self.search.open.forward() {
                 Passed::Nothing => continue,
                 Passed::Invocation(slot) => {
-                    self.ladder.invoke(slot);
+                    self.search.invoke(slot);
                     continue;
                 }
                 Passed::Return(slot) => slot,
             };
-            let before: Vec<_> = self.ladder.active.iter().map(|going| going.1.clone()).collect();
-            if before.len() > MOST {
+            let before: Vec<_> = self.search.active.iter().map(|active| active.1.clone()).collect();
+            if before.len() > MAX_COMPARED {
                 return compared;
             }
             for from in before.iter().filter(|from| !from.linearized.has(slot)) {
                 self.moves_are_enough(from, slot, &mut compared, shown);
             }
-            let pass = self.ladder.pass(slot, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+            let pass = self.search.pass(slot, usize::MAX, &BudgetGuard::begin(&Budget::default()));
             assert_eq!(pass, Ok(()));
-            let after: Vec<_> = self.ladder.active.iter().map(|going| going.1.clone()).collect();
-            if after.is_empty() || after.len() > MOST {
+            let after: Vec<_> = self.search.active.iter().map(|active| active.1.clone()).collect();
+            if after.is_empty() || after.len() > MAX_COMPARED {
                 return compared;
             }
-            self.who_stands_for_others_can_do_as_much(&after, &mut compared, shown);
-            self.ladder.open.leave(slot);
+            self.a_dominating_configuration_can_do_as_much(&after, &mut compared, shown);
+            self.search.open.leave(slot);
         }
         compared
     }
@@ -101,7 +102,7 @@ impl<'p> Walk<'p> {
         shown: &dyn Fn() -> String,
     ) {
         let every = self.moves(from, slot, Reductions::NONE);
-        let event = self.ladder.open.at + 1;
+        let event = self.search.open.at + 1;
         let ends = self.can_end(event, &every);
         let none = Reductions::NONE;
         for reductions in [
@@ -124,21 +125,21 @@ impl<'p> Walk<'p> {
 
     /// The same configuration with spent uses forgotten, if it has any.
     fn without_spent(&mut self, at: &Configuration<Slots>) -> Option<Configuration<Slots>> {
-        let FrontierSearch { open, uses, .. } = &mut self.ladder;
+        let FrontierSearch { open, uses, .. } = &mut self.search;
         let spent: Vec<u32> = uses.classes(at.used).filter(|&optional| open.is_spent(optional, at, uses)).collect();
         let used = uses.without(at.used, &spent);
         assert!(spent.iter().all(|&optional| uses.count(used, optional) == 0));
         (!spent.is_empty()).then(|| Configuration { used, ..at.clone() })
     }
 
-    fn who_stands_for_others_can_do_as_much(
+    fn a_dominating_configuration_can_do_as_much(
         &mut self,
         all: &[Configuration<Slots>],
         compared: &mut Compared,
         shown: &dyn Fn() -> String,
     ) {
         let forgotten: Vec<_> = all.iter().map(|at| self.without_spent(at)).collect();
-        let (open, uses) = (&self.ladder.open, &self.ladder.uses);
+        let (open, uses) = (&self.search.open, &self.search.uses);
         let within = |less: u32, more: u32| uses.is_within(less, more);
         let ends: Vec<bool> = all.iter().map(|at| self.can_end(open.at + 1, slice::from_ref(at))).collect();
         for (at, ends_at) in forgotten.iter().zip(&ends).filter_map(|(at, ends)| Some((at.as_ref()?, ends))) {
@@ -150,9 +151,9 @@ impl<'p> Walk<'p> {
                 **kept_ends != *ends_at && kept.dominates(at, open, within)
             };
             for (kept, _) in all.iter().zip(&ends).filter(dominated) {
-                assert!(!ends_at, "{kept:#?} stands for {at:#?}: {uses:?} {}", shown());
+                assert!(!ends_at, "{kept:#?} dominates {at:#?}: {uses:?} {}", shown());
             }
-            compared.standing +=
+            compared.dominated +=
                 all.iter().filter(|kept| !kept.is_same(at) && kept.dominates(at, open, within)).count() as u32;
             if at.state != DONT_CARE && !open.is_useful(at.state, at, uses) && !open.is_shunned(at.state, at) {
                 let forgotten = Configuration { state: DONT_CARE, ..at.clone() };
@@ -167,7 +168,7 @@ impl<'p> Walk<'p> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Compared {
     moves: u32,
-    standing: u32,
+    dominated: u32,
     forgotten: u32,
     spent: u32,
 }
@@ -183,7 +184,7 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compare
         };
         let one = Walk::new(problem).compare(&|| format!("{:#?}", history.calls()));
         compared.moves += one.moves;
-        compared.standing += one.standing;
+        compared.dominated += one.dominated;
         compared.forgotten += one.forgotten;
         compared.spent += one.spent;
     }
@@ -200,7 +201,7 @@ fn each_reduction_keeps_what_a_configuration_can_do() {
         compare(&Register, long_history(10, &mut random), &mut compared);
         compare(&Text, long_text_history(10, &mut random), &mut compared);
     }
-    let least = compared.moves.min(compared.standing).min(compared.forgotten).min(8 * compared.spent);
+    let least = compared.moves.min(compared.dominated).min(compared.forgotten).min(8 * compared.spent);
     assert!(u64::from(least) > histories, "{compared:?}");
 }
 
@@ -209,7 +210,7 @@ fn each_reduction_keeps_what_a_configuration_can_do_in_histories_that_tell_condi
     let mut compared = Compared::default();
     shapes::of_registers().into_iter().for_each(|(_, calls)| compare(&Register, calls, &mut compared));
     shapes::of_texts().into_iter().for_each(|(_, calls)| compare(&Text, calls, &mut compared));
-    assert!(compared.moves > 0 && compared.standing > 0, "{compared:?}");
+    assert!(compared.moves > 0 && compared.dominated > 0, "{compared:?}");
 }
 
 #[test]
@@ -239,19 +240,23 @@ fn what_is_open_is_in_the_order_of_returns_wherever_a_search_goes() {
 
 /// A search of 240 calls with these thresholds: whether it finds a linearization, and whether it had a checkpoint, collected
 /// steps, and expanded a layer on several threads. The last number is its work.
-fn searched(calls: &[Call<Ask, Told>], width: Width, thresholds: Thresholds) -> (Option<bool>, [bool; 3], u64) {
+fn searched(
+    calls: &[Call<Ask, RegisterAnswer>],
+    width: Width,
+    thresholds: Thresholds,
+) -> (Option<bool>, [bool; 3], u64) {
     let mut found = None;
     busy::with_thresholds(thresholds, calls.to_vec(), |problem, _, _| {
-        let mut ladder = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), width);
-        let reached = ladder.run(1 << 18, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+        let mut search = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), width);
+        let reached = search.run(1 << 18, usize::MAX, &BudgetGuard::begin(&Budget::default()));
         let reached = reached.unwrap_or_else(|limit| panic!("{limit:?}"));
-        let widest = ladder.layers.iter().map(|layer| layer.entries.len()).max();
+        let widest = search.layers.iter().map(|layer| layer.nodes.len()).max();
         let crossed = [
-            ladder.layers.iter().any(|layer| layer.checkpoint.is_some()),
-            ladder.paths.kept > 0,
+            search.layers.iter().any(|layer| layer.checkpoint.is_some()),
+            search.paths.kept > 0,
             widest >= Some(thresholds.parallel_configurations),
         ];
-        found = Some((reached.map(|reached| matches!(reached, Reached::Goal(..))), crossed, ladder.work()));
+        found = Some((reached.map(|reached| matches!(reached, Reached::Goal(..))), crossed, search.work()));
     });
     found.unwrap_or_else(|| panic!("a search"))
 }

@@ -449,7 +449,9 @@ impl<M: Mask> Generator<'_, '_, M> {
             Kind::Read(state) | Kind::Cas(state, _) => reach.push(state),
             // A failed compare-and-set is possible in almost every state, and a write in each.
             Kind::FailedCas(_) | Kind::Write(_) => {}
-            Kind::Append => reach.extend(open.automaton().ways(task.class).iter().map(|way| way.0)),
+            Kind::Append => {
+                reach.extend(open.automaton().transitions(task.class).iter().map(|transition| transition.0))
+            }
         }
         let mut at = 0;
         while at < reach.len() {

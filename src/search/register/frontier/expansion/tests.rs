@@ -36,13 +36,13 @@ fn run(
     width: Width,
     memory: usize,
 ) -> (Result<Option<Reached<Slots>>, Limit>, [u64; 6], String) {
-    let mut ladder = FrontierSearch::new(problem.clone(), Reductions::default(), width);
-    let found = ladder.run(WORK, memory, &BudgetGuard::begin(&Budget::default()));
+    let mut search = FrontierSearch::new(problem.clone(), Reductions::default(), width);
+    let found = search.run(WORK, memory, &BudgetGuard::begin(&Budget::default()));
     let counts =
-        [ladder.entries, ladder.open_total, ladder.layers.len(), ladder.active.len()].map(|count| count as u64);
-    let [entries, waiting, rungs, going] = counts;
-    let suspicion = format!("{:?}", ladder.moves.suspicion);
-    (found, [ladder.work(), u64::from(ladder.furthest), entries, waiting, rungs, going], suspicion)
+        [search.node_count, search.open_total, search.layers.len(), search.active.len()].map(|count| count as u64);
+    let [nodes, open, layers, active] = counts;
+    let suspicion = format!("{:?}", search.moves.suspicion);
+    (found, [search.work(), u64::from(search.furthest), nodes, open, layers, active], suspicion)
 }
 
 #[test]

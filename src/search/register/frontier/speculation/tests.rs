@@ -8,7 +8,7 @@ use crate::search::register::frontier::tests::busy::{Busy, pools, with_problem};
 use crate::search::register::pruning::Reductions;
 use crate::search::register::witness::WitnessBuilder;
 use crate::search::register::{Problem, Thresholds, is_valid_linearization};
-use crate::search::tests::random::{Ask, Random, Register, Told};
+use crate::search::tests::random::{Ask, Random, Register, RegisterAnswer};
 use crate::search::verdict::{Budget, Verdict};
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ enum Met {
 }
 
 /// The result after two rounds of a portfolio, and which segments met.
-fn run(problem: &Arc<Problem<'_>>, leg: usize) -> (Option<Reached<Slots>>, Met) {
+fn run(problem: &Arc<Problem<'_>>, segment_events: usize) -> (Option<Reached<Slots>>, Met) {
     let first = FrontierSearch::new(problem.clone(), Reductions::default(), Width::Beam(1));
-    let mut relay = SpeculativeSearch::new(first, leg);
-    let bound = relay.bounds[0];
-    let watch = BudgetGuard::begin(&Budget::default());
+    let mut search = SpeculativeSearch::new(first, segment_events);
+    let bound = search.bounds[0];
+    let guard = BudgetGuard::begin(&Budget::default());
     let work = initial_budget(problem.schedule.events.len());
-    let mut round = |until| relay.run(until, usize::MAX, &watch).unwrap_or_else(|limit| panic!("{limit:?}"));
+    let mut round = |until| search.run(until, usize::MAX, &guard).unwrap_or_else(|limit| panic!("{limit:?}"));
     let found = round(work).or_else(|| round(2 * work));
     // The partial witness follows from the steps.
     let found = found.map(|found| match found {
-        Reached::Goal(steps, seams, _) => Reached::Goal(steps, seams, None),
+        Reached::Goal(steps, boundaries, _) => Reached::Goal(steps, boundaries, None),
         nothing => nothing,
     });
-    let is_met = found.is_some() && (relay.first.open.at as usize) < problem.schedule.events.len();
+    let is_met = found.is_some() && (search.first.open.at as usize) < problem.schedule.events.len();
     let met = match is_met {
-        true if relay.bounds[0] == bound => Met::AtOnce,
+        true if search.bounds[0] == bound => Met::AtOnce,
         true => Met::Later,
         false => Met::Never,
     };
@@ -71,7 +71,7 @@ fn violations_are_told_alike_on_any_number_of_threads() {
 }
 
 #[test]
-fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
+fn segments_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
     let (pools, mut random, mut all, mut divided) = (pools(), Random(9), Vec::new(), 0);
     for round in 0..36 {
         let busy = Busy {
@@ -83,13 +83,13 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
         };
         let calls = busy.draw(&mut random);
         // Four segments, and two.
-        for leg in [500, calls.len() * 3 / 4] {
+        for segment_events in [500, calls.len() * 3 / 4] {
             with_problem(calls.clone(), |problem, part, forms| {
-                let found = pools.each_ref().map(|pool| pool.install(|| run(problem, leg)));
+                let found = pools.each_ref().map(|pool| pool.install(|| run(problem, segment_events)));
                 assert!(found.iter().all(|other| *other == found[0]), "{busy:?}");
                 let (reached, met) = &found[0];
                 match reached {
-                    Some(Reached::Goal(steps, seams, _)) => {
+                    Some(Reached::Goal(steps, boundaries, _)) => {
                         assert!(busy.wrong.is_none(), "{busy:?}");
                         let end = part.events.len();
                         let order = WitnessBuilder::<Slots>::new(problem.clone()).order(steps, end);
@@ -97,19 +97,19 @@ fn legs_come_to_the_same_on_any_number_of_threads_whether_they_meet_or_not() {
                             order.as_ref().is_some_and(|order| is_valid_linearization(part, forms, order)),
                             "{busy:?}"
                         );
-                        for seams in [&seams[..], &seams[..seams.len().min(1)], &[]] {
-                            let before = |seam: &SegmentBoundary<_>| {
-                                WitnessBuilder::up_to(problem.clone(), &steps[..seam.steps], seam.event)
+                        for boundaries in [&boundaries[..], &boundaries[..boundaries.len().min(1)], &[]] {
+                            let before = |boundary: &SegmentBoundary<_>| {
+                                WitnessBuilder::up_to(problem.clone(), &steps[..boundary.steps], boundary.event)
                             };
-                            for first in [None, seams.first().and_then(before)] {
+                            for first in [None, boundaries.first().and_then(before)] {
                                 assert_eq!(
-                                    WitnessBuilder::in_parts(problem, steps, seams, first, end),
+                                    WitnessBuilder::in_parts(problem, steps, boundaries, first, end),
                                     order,
                                     "{busy:?}"
                                 );
                             }
                         }
-                        divided += u32::from(leg != 500 && seams.len() > 1);
+                        divided += u32::from(segment_events != 500 && boundaries.len() > 1);
                         all.push(*met);
                     }
                     Some(Reached::Nothing(..)) => assert!(busy.wrong.is_some(), "{busy:?}"),
@@ -137,30 +137,31 @@ fn orders_are_the_same_in_whatever_parts_they_are_made() {
             wrong: None,
         };
         with_problem(busy.draw(&mut random), |problem, part, _| {
-            let mut ladder = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
+            let mut search = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
             // All configurations are noted.
-            ladder.splice_candidates.end = NEVER;
-            let found = ladder.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
+            search.splice_candidates.end = NEVER;
+            let found = search.run(u64::MAX, usize::MAX, &BudgetGuard::begin(&Budget::default()));
             let Ok(Some(Reached::Goal(steps, ..))) = found else { panic!("{busy:?}: {found:?}") };
-            let seam = |(event, at): &(u32, Configuration<Slots>)| SegmentBoundary {
+            let boundary = |(event, at): &(u32, Configuration<Slots>)| SegmentBoundary {
                 event: *event,
-                steps: ladder.paths.steps(at.path).len(),
-                gap: at.last_overwrite_at,
-                done: at.linearized,
+                steps: search.paths.steps(at.path).len(),
+                last_overwrite_at: at.last_overwrite_at,
+                linearized: at.linearized,
             };
-            let seams: Vec<_> = ladder.splice_candidates.noted.iter().map(seam).collect();
+            let boundaries: Vec<_> = search.splice_candidates.by_event.iter().map(boundary).collect();
             let end = part.events.len();
             let order = WitnessBuilder::<Slots>::new(problem.clone()).order(&steps, end);
             assert!(order.is_some(), "{busy:?}");
-            for at in 0..seams.len() {
+            for at in 0..boundaries.len() {
                 let later = at + 1 + random.below(8) as usize;
-                for seams in
-                    [&seams[at..=at], &[&seams[at..=at], seams.get(later..=later).unwrap_or_default()].concat()]
-                {
+                for boundaries in [
+                    &boundaries[at..=at],
+                    &[&boundaries[at..=at], boundaries.get(later..=later).unwrap_or_default()].concat(),
+                ] {
                     assert_eq!(
-                        WitnessBuilder::in_parts(problem, &steps, seams, None, end),
+                        WitnessBuilder::in_parts(problem, &steps, boundaries, None, end),
                         order,
-                        "{busy:?} {seams:?}"
+                        "{busy:?} {boundaries:?}"
                     );
                     tried += 1;
                 }
@@ -172,7 +173,7 @@ fn orders_are_the_same_in_whatever_parts_they_are_made() {
 
 /// A segment whose first half is hard ends there, and another one begins there, on any number of threads.
 #[test]
-fn a_hard_leg_is_two_on_any_number_of_threads() {
+fn a_hard_segment_is_two_on_any_number_of_threads() {
     let (pools, mut random, mut halved) = (pools(), Random(12), 0);
     for round in 0..12 {
         let busy =
@@ -181,15 +182,17 @@ fn a_hard_leg_is_two_on_any_number_of_threads() {
             let ends = || {
                 let first = FrontierSearch::<Slots>::new(problem.clone(), Reductions::default(), Width::Beam(1));
                 let end = problem.schedule.events.len() as u32;
-                let legs =
+                let runner =
                     SegmentRunner::after(&first, &[end / 4, end], usize::MAX, BudgetGuard::begin(&Budget::default()));
-                let legs = legs.begin(&[end / 4, end]).and_then(|leg| legs.end(leg));
-                let shown = |leg: Segment<'_, Slots>| (leg.start.begin, leg.end, leg.search.work(), leg.goal);
-                legs.map(|legs| legs.into_iter().map(shown).collect::<Vec<_>>())
+                let segments = runner.begin(&[end / 4, end]).and_then(|segment| runner.end(segment));
+                let shown = |segment: Segment<'_, Slots>| {
+                    (segment.start.begin, segment.end, segment.search.work(), segment.goal)
+                };
+                segments.map(|segments| segments.into_iter().map(shown).collect::<Vec<_>>())
             };
             let ends = pools.each_ref().map(|pool| pool.install(ends));
             assert!(ends.iter().all(|other| *other == ends[0]), "{busy:?}");
-            halved += usize::from(ends[0].as_ref().is_some_and(|legs| legs.len() > 1));
+            halved += usize::from(ends[0].as_ref().is_some_and(|segments| segments.len() > 1));
         });
     }
     assert!((1..12).contains(&halved), "{halved} were halved");
@@ -199,21 +202,21 @@ fn a_hard_leg_is_two_on_any_number_of_threads() {
 /// the same configuration apart from uses, and another read needs the write: for the second segment it is still available. (The
 /// second segment backtracks to the write of 4. The last write keeps the first one from seeing sooner that nothing is left.)
 #[test]
-fn what_one_leg_has_used_and_the_other_has_not_is_not_used_twice() {
+fn what_one_segment_has_used_and_the_other_has_not_is_not_used_twice() {
     let mut calls = Vec::new();
-    let mut call = |operation, answer: Option<Told>| {
+    let mut call = |operation, answer: Option<RegisterAnswer>| {
         let process = calls.len() as u32;
         let invoke = 2 * i64::from(process);
         let outcome = answer.map_or(Outcome::Unknown, |answer| Outcome::Completed { returned: invoke + 1, answer });
         calls.push(Call { process, operation, invoke, outcome });
     };
-    (0..5).for_each(|_| call(Ask::Write(1), Some(Told::Written)));
+    (0..5).for_each(|_| call(Ask::Write(1), Some(RegisterAnswer::Written)));
     call(Ask::Write(2), None);
-    call(Ask::Read, Some(Told::Value(2)));
-    call(Ask::Write(3), Some(Told::Written));
-    call(Ask::Write(4), Some(Told::Written));
-    call(Ask::Read, Some(Told::Value(2)));
-    call(Ask::Write(2), Some(Told::Written));
+    call(Ask::Read, Some(RegisterAnswer::Value(2)));
+    call(Ask::Write(3), Some(RegisterAnswer::Written));
+    call(Ask::Write(4), Some(RegisterAnswer::Written));
+    call(Ask::Read, Some(RegisterAnswer::Value(2)));
+    call(Ask::Write(2), Some(RegisterAnswer::Written));
     with_problem(calls, |problem, _, _| {
         let (found, _) = run(problem, problem.schedule.events.len() / 2);
         assert!(matches!(found, Some(Reached::Nothing(..))), "{found:?}");

@@ -5,7 +5,7 @@ use crate::search::events::events;
 use crate::search::history::{Call, History, Outcome};
 use crate::search::partition::{Part, registers};
 use crate::search::register::{Forms, Problem, Thresholds};
-use crate::search::tests::random::{Ask, Random, Register, Told};
+use crate::search::tests::random::{Ask, Random, Register, RegisterAnswer};
 use crate::search::verdict::Budget;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(in crate::search::register::frontier) struct Busy {
 }
 
 impl Busy {
-    pub(in crate::search::register::frontier) fn draw(self, random: &mut Random) -> Vec<Call<Ask, Told>> {
+    pub(in crate::search::register::frontier) fn draw(self, random: &mut Random) -> Vec<Call<Ask, RegisterAnswer>> {
         let mut clock = vec![0; self.clients as usize];
         let mut planned = Vec::new();
         for process in 0..self.calls {
@@ -42,10 +42,10 @@ impl Busy {
             let is_unknown = random.chance(self.unknown);
             let happens = !is_unknown || random.chance(50);
             let (next, answer) = match operation {
-                Ask::Read => (state, Told::Value(state)),
-                Ask::Write(value) => (value, Told::Written),
-                Ask::Cas(from, to) if from == state => (to, Told::Set(true)),
-                Ask::Cas(..) => (state, Told::Set(false)),
+                Ask::Read => (state, RegisterAnswer::Value(state)),
+                Ask::Write(value) => (value, RegisterAnswer::Written),
+                Ask::Cas(from, to) if from == state => (to, RegisterAnswer::Set(true)),
+                Ask::Cas(..) => (state, RegisterAnswer::Set(false)),
             };
             state = if happens { next } else { state };
             let outcome = if is_unknown { Outcome::Unknown } else { Outcome::Completed { returned, answer } };
@@ -53,7 +53,7 @@ impl Busy {
         }
         let reads = calls.iter_mut().skip(self.calls as usize * 2 / 3);
         let read = reads.map(|call| &mut call.outcome).find_map(|outcome| match outcome {
-            Outcome::Completed { answer: Told::Value(value), .. } => Some(value),
+            Outcome::Completed { answer: RegisterAnswer::Value(value), .. } => Some(value),
             _ => None,
         });
         if let (Some(wrong), Some(value)) = (self.wrong, read) {
@@ -73,7 +73,7 @@ pub(in crate::search::register::frontier) fn pools() -> [ThreadPool; 3] {
 
 /// Runs a test on the register of these calls: the problem, its part and the forms.
 pub(in crate::search::register::frontier) fn with_problem(
-    calls: Vec<Call<Ask, Told>>,
+    calls: Vec<Call<Ask, RegisterAnswer>>,
     test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
 ) {
     with_thresholds(Thresholds::SMALL, calls, test);
@@ -82,7 +82,7 @@ pub(in crate::search::register::frontier) fn with_problem(
 /// [`with_problem`] for a search with these thresholds.
 pub(in crate::search::register::frontier) fn with_thresholds(
     thresholds: Thresholds,
-    calls: Vec<Call<Ask, Told>>,
+    calls: Vec<Call<Ask, RegisterAnswer>>,
     test: impl FnOnce(&Arc<Problem<'_>>, &Part, &Forms<'_>),
 ) {
     let history = History::new(calls).unwrap_or_else(|e| panic!("{e}"));
