@@ -52,8 +52,8 @@ impl<'b> BudgetGuard<'b> {
     where
         'b: 'c,
     {
-        let [_, parts, outer, inner, legs] = self.rivals;
-        BudgetGuard { rivals: [parts, outer, inner, legs, Some(Competitor { won, rank })], ..self }
+        let [_, parts, outer, inner, segments] = self.rivals;
+        BudgetGuard { rivals: [parts, outer, inner, segments, Some(Competitor { won, rank })], ..self }
     }
 
     /// The same with less memory.

@@ -14,12 +14,12 @@ pub(super) struct DropCostEstimator<'r, S> {
     /// How long the previous group of twins took.
     last: Option<Duration>,
     /// The nanoseconds of this search that are included in `all`.
-    told: u64,
+    reported: u64,
     all: Option<&'r AtomicU64>,
 }
 
 /// States below this number are not sampled.
-const FEW: usize = 256;
+const MIN_SAMPLED_STATES: usize = 256;
 
 /// States between two samples: [`OF`] of them, or the number of states divided by [`OF_MANY`] if that is more.
 const OF: usize = 16;
@@ -31,7 +31,7 @@ const SAMPLES: usize = 8;
 impl<'r, S> DropCostEstimator<'r, S> {
     /// `all`: the nanoseconds of all searches; `None` without a deadline.
     pub(super) fn new(all: Option<&'r AtomicU64>) -> Self {
-        DropCostEstimator { twins: Vec::new(), next: FEW, last: None, told: 0, all }
+        DropCostEstimator { twins: Vec::new(), next: MIN_SAMPLED_STATES, last: None, reported: 0, all }
     }
 
     /// Whether the newest of `states` states is to be computed twice.
@@ -52,9 +52,9 @@ impl<'r, S> DropCostEstimator<'r, S> {
         // The thread is seldom interrupted in two groups in a row.
         if let (Some(all), Some(last)) = (self.all, self.last.replace(took)) {
             let each = took.min(last).as_nanos() as u64 / SAMPLES as u64;
-            let told = each.saturating_mul(states as u64);
-            all.fetch_add(told.wrapping_sub(self.told), Ordering::Relaxed);
-            self.told = told;
+            let reported = each.saturating_mul(states as u64);
+            all.fetch_add(reported.wrapping_sub(self.reported), Ordering::Relaxed);
+            self.reported = reported;
         }
     }
 }
@@ -62,7 +62,7 @@ impl<'r, S> DropCostEstimator<'r, S> {
 impl<S> Drop for DropCostEstimator<'_, S> {
     fn drop(&mut self) {
         if let Some(all) = self.all {
-            all.fetch_sub(self.told, Ordering::Relaxed);
+            all.fetch_sub(self.reported, Ordering::Relaxed);
         }
     }
 }

@@ -6,14 +6,14 @@ use hashbrown::HashTable;
 /// Items by hash.
 #[derive(Debug)]
 pub(super) struct IncrementalTable<T> {
-    /// One table until it holds [`FEW`] items, then [`SHARDS`].
+    /// One table until it holds [`MAX_MOVED`] items, then [`SHARDS`].
     tables: Vec<HashTable<T>>,
     /// The capacity of all tables.
     room: usize,
 }
 
 /// Items that are moved at once, at most.
-const FEW: usize = 1 << 15;
+const MAX_MOVED: usize = 1 << 15;
 
 /// A power of two.
 const SHARDS: usize = 64;
@@ -37,8 +37,8 @@ impl<T> IncrementalTable<T> {
         if self.divides() {
             let all = std::mem::take(&mut self.tables[0]);
             self.room = 0;
-            self.tables.resize_with(SHARDS, || HashTable::with_capacity(FEW / SHARDS));
-            self.tables[0] = HashTable::with_capacity(FEW / SHARDS);
+            self.tables.resize_with(SHARDS, || HashTable::with_capacity(MAX_MOVED / SHARDS));
+            self.tables[0] = HashTable::with_capacity(MAX_MOVED / SHARDS);
             all.into_iter().for_each(|item| {
                 let at = self.table(hash_of(&item));
                 self.tables[at].insert_unique(hash_of(&item), item, &hash_of);
@@ -53,7 +53,7 @@ impl<T> IncrementalTable<T> {
     }
 
     fn divides(&self) -> bool {
-        self.tables.len() == 1 && self.tables[0].len() == FEW
+        self.tables.len() == 1 && self.tables[0].len() == MAX_MOVED
     }
 
     /// Bytes held.
@@ -65,7 +65,7 @@ impl<T> IncrementalTable<T> {
     pub(super) fn growth(&self, hash: u64) -> usize {
         let table = &self.tables[self.table(hash)];
         match table.capacity() {
-            _ if self.divides() => bytes_of::<T>(2 * FEW),
+            _ if self.divides() => bytes_of::<T>(2 * MAX_MOVED),
             room if room == table.len() => bytes_of::<T>(2 * room.max(4)),
             _ => 0,
         }
@@ -99,7 +99,7 @@ mod tests {
             most = most.max(growth);
         }
         assert!((0..400_000).all(|item| shards.find(hash(&item), |other| *other == item) == Some(&item)));
-        assert!(most <= bytes_of::<u32>(2 * FEW), "{most} bytes at once");
+        assert!(most <= bytes_of::<u32>(2 * MAX_MOVED), "{most} bytes at once");
         assert!(shards.tables.iter().all(|table| table.len() > 400_000 / SHARDS / 2), "the hashes are not spread");
     }
 }

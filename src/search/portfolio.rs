@@ -28,7 +28,7 @@ pub(super) trait Runner: Send {
     ///
     /// # Errors
     /// The limit that ended it. It must not run again after [`Limit::Memory`].
-    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Self::Found>, Limit>;
+    fn run(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Self::Found>, Limit>;
 }
 
 /// Two strategies. The second begins when the first has not ended in its first round.
@@ -60,9 +60,9 @@ impl<R: Runner> Strategy<R> {
     }
 
     /// Does one round. A strategy that is out of memory does not end the portfolio.
-    fn round(&mut self, base: u64, memory: usize, watch: &BudgetGuard<'_>) {
+    fn round(&mut self, base: u64, memory: usize, guard: &BudgetGuard<'_>) {
         let Some(runner) = &mut self.runner else { return };
-        match runner.run(until(base, self.next), memory, watch) {
+        match runner.run(until(base, self.next), memory, guard) {
             Ok(None) => self.next += 1,
             Ok(Some(found)) => {
                 self.found = Some((self.next, found));
@@ -133,7 +133,7 @@ where
 
     /// Runs both strategies, each on its own thread if there are two. Returns when one has ended, has done the rounds before
     /// `end`, or is a round ahead.
-    fn together(&mut self, end: u32, memory: usize, watch: &BudgetGuard<'_>) {
+    fn together(&mut self, end: u32, memory: usize, guard: &BudgetGuard<'_>) {
         let (first, second, base) = (&mut self.first, &mut self.second, self.base);
         let known = [first.known(), second.known()].map(AtomicU32::new);
         // A strategy that is too far ahead waits, and the other one does no more rounds than it must.
@@ -157,7 +157,7 @@ where
                     if second_won.load(Ordering::Relaxed) < rank {
                         break;
                     }
-                    first.round(base, memory, &watch.competing(&second_won, rank));
+                    first.round(base, memory, &guard.competing(&second_won, rank));
                     if let Some((round, found)) = &first.found {
                         first_won.store(if found.is_decisive() { 0 } else { *round as usize }, Ordering::Relaxed);
                     }
@@ -173,7 +173,7 @@ where
                     if first_won.load(Ordering::Relaxed) < rank {
                         break;
                     }
-                    second.round(base, memory, &watch.competing(&first_won, rank));
+                    second.round(base, memory, &guard.competing(&first_won, rank));
                     if let Some((round, found)) = &second.found {
                         let won = if found.is_decisive() { patience } else { *round as usize + 1 };
                         second_won.store(won, Ordering::Relaxed);
@@ -193,7 +193,7 @@ where
 {
     type Found = A::Found;
 
-    fn run(&mut self, work: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<A::Found>, Limit> {
+    fn run(&mut self, work: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<A::Found>, Limit> {
         let memory = memory / 2;
         let end = (0..u64::BITS).find(|&round| until(self.base, round) > work).unwrap_or(u32::MAX);
         loop {
@@ -205,11 +205,11 @@ where
             }
             let begun = self.begin.is_none();
             match (self.first.goes_on(end), begun && self.second.goes_on(end)) {
-                (true, false) => self.first.round(self.base, memory, watch),
-                (false, true) => self.second.round(self.base, memory, watch),
-                (true, true) if rayon::current_num_threads() > 1 => self.together(end, memory, watch),
-                (true, true) if self.first.next <= self.second.next => self.first.round(self.base, memory, watch),
-                (true, true) => self.second.round(self.base, memory, watch),
+                (true, false) => self.first.round(self.base, memory, guard),
+                (false, true) => self.second.round(self.base, memory, guard),
+                (true, true) if rayon::current_num_threads() > 1 => self.together(end, memory, guard),
+                (true, true) if self.first.next <= self.second.next => self.first.round(self.base, memory, guard),
+                (true, true) => self.second.round(self.base, memory, guard),
                 (false, false) if begun && self.first.runner.is_none() && self.second.runner.is_none() => {
                     return Err(Limit::Memory);
                 }
@@ -246,14 +246,14 @@ mod tests {
     impl Runner for Count {
         type Found = &'static str;
 
-        fn run(&mut self, until: u64, _memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<&'static str>, Limit> {
+        fn run(&mut self, until: u64, _memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<&'static str>, Limit> {
             while self.work < until {
                 if self.work >= self.end {
                     return if self.found == "memory" { Err(Limit::Memory) } else { Ok(Some(self.found)) };
                 }
                 self.work += 1;
                 if self.work.is_multiple_of(64)
-                    && let Some(limit) = watch.reached()
+                    && let Some(limit) = guard.reached()
                 {
                     return Err(limit);
                 }
@@ -272,11 +272,11 @@ mod tests {
         let count = |(end, found)| Count { work: 0, end, found };
         let mut race = Portfolio::new(100, count(first), || count(second)).grace_rounds(patience);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let watch = BudgetGuard::begin(&Budget::default());
+        let guard = BudgetGuard::begin(&Budget::default());
         pool.install(|| {
             let mut until = if steps { 70 } else { u64::MAX };
             loop {
-                match race.run(until, usize::MAX, &watch) {
+                match race.run(until, usize::MAX, &guard) {
                     Ok(Some(found)) => return Ok(found),
                     Ok(None) => until = until.saturating_mul(2),
                     Err(limit) => return Err(limit),

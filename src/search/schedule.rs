@@ -72,7 +72,7 @@ struct Running<'p> {
 pub(super) fn decide<'p>(
     parts: &'p [Part],
     begin: impl Fn(&'p Part) -> Search<'p> + Sync,
-    watch: &BudgetGuard<'_>,
+    guard: &BudgetGuard<'_>,
 ) -> Parts {
     let mut running: Vec<Running<'p>> =
         (0..parts.len()).map(|part| Running { part, search: None, result: Ok(None) }).collect();
@@ -82,21 +82,21 @@ pub(super) fn decide<'p>(
     let mut limit = None;
     for round in 0.. {
         let won = AtomicUsize::new(NOBODY);
-        let memory = watch.memory()
+        let memory = guard.memory()
             / running.len().min(rayon::current_num_threads()).max(if round == 0 { 1 } else { running.len() }).max(1);
         // No other part waits for its turn.
         let alone = running.len() == 1;
         let all: u64 = running.iter().map(|running| work(&parts[running.part], round)).fold(0, u64::saturating_add);
         let step = |(rank, running): (usize, &mut Running<'p>)| {
-            let watch = watch.competing(&won, rank);
-            if let Some(limit) = watch.reached() {
+            let guard = guard.competing(&won, rank);
+            if let Some(limit) = guard.reached() {
                 running.result = Err(limit);
                 return;
             }
             let part = &parts[running.part];
             let until = if alone { u64::MAX } else { work(part, round) };
             let search = running.search.get_or_insert_with(|| begin(part));
-            running.result = search.run(until, memory, &watch);
+            running.result = search.run(until, memory, &guard);
             if matches!(running.result, Ok(Some(Found::Impossible(_)))) {
                 won.fetch_min(rank, Ordering::Relaxed);
             }
@@ -138,9 +138,9 @@ pub(super) fn decide<'p>(
 ///
 /// # Errors
 /// The limit that ended it.
-pub(super) fn finish(mut search: Search<'_>, watch: &BudgetGuard<'_>) -> Result<Found, Limit> {
+pub(super) fn finish(mut search: Search<'_>, guard: &BudgetGuard<'_>) -> Result<Found, Limit> {
     loop {
-        if let Some(found) = search.run(u64::MAX, watch.memory(), watch)? {
+        if let Some(found) = search.run(u64::MAX, guard.memory(), guard)? {
             return Ok(found);
         }
     }
@@ -161,9 +161,9 @@ pub(super) fn initial_budget(events: usize) -> u64 {
 
 /// Numbers of calls that two threads prepare. Fewer take less time than to wake a thread; with more, the memory that both hold at
 /// once matters.
-const AT_ONCE: Range<usize> = 1 << 13..1 << 19;
+const PARALLEL_CALLS: Range<usize> = 1 << 13..1 << 19;
 
 /// Whether two halves of preparing `calls` calls run at once: another thread may be idle.
 pub(super) fn is_for_two(calls: usize) -> bool {
-    AT_ONCE.contains(&calls) && rayon::current_num_threads() > 1
+    PARALLEL_CALLS.contains(&calls) && rayon::current_num_threads() > 1
 }

@@ -1,18 +1,18 @@
 //! Vectors with little spare capacity, so that the memory counted for a limit is the memory held. Use [`push`] wherever bytes are
 //! counted.
 
-/// Adds an item; a full vector grows by an eighth, at least by [`FEW`]. Returns by how many items the capacity grew.
+/// Adds an item; a full vector grows by an eighth, at least by [`MIN_GROWTH`]. Returns by how many items the capacity grew.
 pub(super) fn push<T>(vec: &mut Vec<T>, item: T) -> usize {
     let before = vec.capacity();
     if vec.len() == before {
-        vec.reserve_exact((before / 8).max(FEW));
+        vec.reserve_exact((before / 8).max(MIN_GROWTH));
     }
     vec.push(item);
     vec.capacity() - before
 }
 
 /// Items that a vector grows by, at least.
-const FEW: usize = 16;
+const MIN_GROWTH: usize = 16;
 
 /// Bytes that a vector holds.
 pub(super) const fn bytes<T>(vec: &Vec<T>) -> usize {

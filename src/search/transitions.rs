@@ -88,19 +88,19 @@ impl<'h, S: Spec> Transitions<'h, S> {
     ///
     /// # Errors
     /// The limit that is reached. A step of a user's specification may take long, so each is preceded by a check.
-    pub(super) fn step(&mut self, state: u32, class: u32, watch: &BudgetGuard<'_>) -> Result<Option<u32>, Limit> {
+    pub(super) fn step(&mut self, state: u32, class: u32, guard: &BudgetGuard<'_>) -> Result<Option<u32>, Limit> {
         let hash = Step::hash(state, class);
         if let Some(known) = self.memo.find(hash, |step| step.state == state && step.class == class) {
             return Ok((known.next != NONE).then_some(known.next));
         }
-        if let Some(limit) = watch.reached() {
+        if let Some(limit) = guard.reached() {
             return Err(limit);
         }
         let (operation, answer) = self.classes[class as usize];
         let states = self.states.len();
         let next = self.spec.step(&self.states[state as usize], operation, answer).map(|next| self.intern(next));
         let count = self.states.len();
-        if count > states && self.release.samples(count) && watch.reached().is_none() {
+        if count > states && self.release.samples(count) && guard.reached().is_none() {
             // A clone might share memory with the state.
             let twin = self.spec.step(&self.states[state as usize], operation, answer);
             self.release.sample(twin, count);

@@ -23,7 +23,7 @@ pub(super) struct VisitedSet {
 const BLOCK: usize = 1 << 17;
 
 /// Rows in the first block at first.
-const FEW: usize = 16;
+const FIRST_BLOCK_ROWS: usize = 16;
 
 impl VisitedSet {
     /// The empty set of rows of `width` words, at least one.
@@ -71,7 +71,7 @@ impl VisitedSet {
         let full = self.width << self.shift;
         match self.blocks.last().map(|block| (block.len(), block.capacity())) {
             Some((held, room)) if held < room => 0,
-            Some((held, _)) if held < full => held.max(FEW * self.width).min(full - held),
+            Some((held, _)) if held < full => held.max(FIRST_BLOCK_ROWS * self.width).min(full - held),
             _ => full,
         }
     }

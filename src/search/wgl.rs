@@ -135,10 +135,10 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     }
 
     /// Takes the last choice above `first` that is possible.
-    fn take(&mut self, first: usize, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+    fn take(&mut self, first: usize, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
         while self.choices.len() > first {
             let Some(operation) = self.choices.pop() else { break };
-            let Some(state) = self.transitions.step(self.state, self.class[operation as usize], watch)? else {
+            let Some(state) = self.transitions.step(self.state, self.class[operation as usize], guard)? else {
                 continue;
             };
             let frame = Frame { at: self.at, state: self.state, choices: first, chosen: operation };
@@ -155,7 +155,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     }
 
     /// Backtracks to the last choice with a possible alternative, and takes that.
-    fn back(&mut self, watch: &BudgetGuard<'_>) -> Result<bool, Limit> {
+    fn back(&mut self, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
         while let Some(frame) = self.frames.pop() {
             self.rewind(frame.at);
             self.state = frame.state;
@@ -163,7 +163,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
                 Some(kind) => self.slots.kinds[kind].decrease(&mut self.now[DONE..]),
                 None => self.toggle(self.slots.of[frame.chosen as usize]),
             }
-            if self.take(frame.choices, watch)? {
+            if self.take(frame.choices, guard)? {
                 return Ok(true);
             }
         }
@@ -213,7 +213,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
 impl<S: Spec> Runner for WglSearch<'_, S> {
     type Found = Found;
 
-    fn run(&mut self, until: u64, memory: usize, watch: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
+    fn run(&mut self, until: u64, memory: usize, guard: &BudgetGuard<'_>) -> Result<Option<Found>, Limit> {
         self.memory = memory;
         while self.work < until {
             if self.at as usize == self.goal {
@@ -221,7 +221,7 @@ impl<S: Spec> Runner for WglSearch<'_, S> {
             }
             self.work += 1;
             if self.work.is_multiple_of(256)
-                && let Some(limit) = watch.reached()
+                && let Some(limit) = guard.reached()
             {
                 return Err(limit);
             }
@@ -230,7 +230,7 @@ impl<S: Spec> Runner for WglSearch<'_, S> {
             if self.remember()? {
                 self.offer();
             }
-            if !self.take(first, watch)? && !self.back(watch)? {
+            if !self.take(first, guard)? && !self.back(guard)? {
                 // This search does not look ahead.
                 return Ok(Some(Found::Impossible(DeadEnd {
                     reached: self.furthest,
