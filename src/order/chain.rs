@@ -69,7 +69,7 @@ struct State {
     watch_since_list: bool,
     /// Whether a stream was open when the list was sent. Another consumer may have sent the list then.
     list_beside_stream: bool,
-    crowded: bool,
+    has_concurrent_consumers: bool,
     /// The frontier of the chain when the list was sent.
     before_list: Option<(Revision, EvidenceRef)>,
     frontier: Option<(Revision, EvidenceRef)>,
@@ -84,7 +84,7 @@ pub struct ReflectorChains {
     /// Lists with a revision from the reflector pair: by list, the revision and the watch.
     pub paired: FxHashMap<OperationId, (Revision, OperationId)>,
     starts: FxHashMap<OperationId, Start>,
-    crowded: FxHashSet<OperationId>,
+    has_concurrent_consumers: FxHashSet<OperationId>,
 }
 
 impl ReflectorChains {
@@ -119,9 +119,9 @@ impl ReflectorChains {
     fn step(&mut self, known: Known<'_>, state: &mut State, id: OperationId, beside: bool) -> Option<Step> {
         let Known { history, timeline, .. } = known;
         let o = history.operation(id);
-        state.crowded |= beside && o.verb == Verb::Watch;
-        let (frontier, error, crowded) = (state.frontier, state.error, state.crowded);
-        let mut step = Step { operation: id, start: Start::Fresh, frontier, error, has_concurrent_consumers: crowded };
+        state.has_concurrent_consumers |= beside && o.verb == Verb::Watch;
+        let (frontier, error, has_concurrent_consumers) = (state.frontier, state.error, state.has_concurrent_consumers);
+        let mut step = Step { operation: id, start: Start::Fresh, frontier, error, has_concurrent_consumers };
         if !o.is_answered() && o.verb == Verb::List {
             return None;
         }
@@ -155,12 +155,12 @@ impl ReflectorChains {
             && state.error == 0
             && !self.may_start_from(known, state, list, id)
         {
-            state.crowded |= state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
+            state.has_concurrent_consumers |= state.before_list.is_some_and(|(reached, _)| o.asked_revision >= reached);
             state.frontier = state.before_list;
-            (step.has_concurrent_consumers, step.frontier) = (state.crowded, state.frontier);
+            (step.has_concurrent_consumers, step.frontier) = (state.has_concurrent_consumers, state.frontier);
         }
         if step.has_concurrent_consumers {
-            self.crowded.insert(id);
+            self.has_concurrent_consumers.insert(id);
         }
         if step.start == Start::NewConsumer {
             return Some(step);
@@ -218,7 +218,7 @@ impl ReflectorChains {
                 return Start::Pair(list);
             }
             // The version of an item, and below the frontier before the list: the wrong revision from that list.
-            let resumes = state.before_list.is_some_and(|(stood, _)| o.asked_revision >= stood);
+            let resumes = state.before_list.is_some_and(|(reached, _)| o.asked_revision >= reached);
             if before && !state.watch_since_list && !resumes && self.is_item(history, list, o.asked_revision) {
                 return Start::Item(list);
             }
@@ -244,7 +244,7 @@ impl ReflectorChains {
             || listed.clock != o.clock
             || !known.clocks.before((o.invoke, o.clock), (listed.ret, listed.clock));
         let pairs = matches!(listed.asked, Asked::Any | Asked::Unset) && !listed.marks.has(Marks::MORE_PAGES);
-        let alone = !state.watch_since_list && !state.list_beside_stream && !state.crowded;
+        let alone = !state.watch_since_list && !state.list_beside_stream && !state.has_concurrent_consumers;
         before && state.list_revision.is_none() && pairs && alone && known.may_pair(&listed, id, &o)
     }
 
@@ -254,8 +254,8 @@ impl ReflectorChains {
     }
 
     /// Whether a watch may belong to any of several consumers of its scope.
-    pub fn is_crowded(&self, watch: OperationId) -> bool {
-        self.crowded.contains(&watch)
+    pub fn has_concurrent_consumers(&self, watch: OperationId) -> bool {
+        self.has_concurrent_consumers.contains(&watch)
     }
 
     /// Whether a process may have had several consumers of one scope.

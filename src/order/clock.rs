@@ -23,17 +23,17 @@ const GRAIN: i64 = 1_000;
 
 /// Evidence with more clocks than this is not related across clocks (there is one clock per file unless the evidence names it).
 /// The offsets of all pairs would take too much memory and time.
-pub(super) const RELATED: usize = 512;
+pub(super) const MAX_RELATED_CLOCKS: usize = 512;
 
 /// Bounds on the offsets between clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
     count: usize,
-    /// The declared bound for every pair of clocks; used alone above [`RELATED`] clocks.
+    /// The declared bound for every pair of clocks; used alone above [`MAX_RELATED_CLOCKS`] clocks.
     declared: i64,
-    /// `bound[b * count + a]`: the offset of clock a minus that of b is at most this. Empty above [`RELATED`] clocks. The offset
-    /// of a clock, added to its times, gives common time. A query reads the bounds of all clocks against one, so these are
-    /// adjacent. During the closure, a and b are swapped.
+    /// `bound[b * count + a]`: the offset of clock a minus that of b is at most this. Empty above [`MAX_RELATED_CLOCKS`]
+    /// clocks. The offset of a clock, added to its times, gives common time. A query reads the bounds of all clocks
+    /// against one, so these are adjacent. During the closure, a and b are swapped.
     bound: Vec<i64>,
     /// By clock, the evidence that its times contradict other evidence.
     stepped: Vec<Option<ClockStep>>,
@@ -81,7 +81,7 @@ impl Clocks {
 
     /// The number of clocks, if there are too many to relate them.
     pub fn unrelated(&self) -> Option<usize> {
-        (self.stepped.len() > RELATED).then_some(self.stepped.len())
+        (self.stepped.len() > MAX_RELATED_CLOCKS).then_some(self.stepped.len())
     }
 
     /// All clocks that stepped.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn very_many_clocks_compare_with_themselves_and_by_what_was_declared() {
         let history = crate::history::History {
-            clocks: vec![crate::history::Symbol::NONE; super::RELATED + 1],
+            clocks: vec![crate::history::Symbol::NONE; super::MAX_RELATED_CLOCKS + 1],
             ..Default::default()
         };
         let one = |clock_skew| Order::derive(&history, &OrderOptions { clock_skew, ..OrderOptions::default() }).clocks;

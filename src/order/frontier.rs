@@ -5,7 +5,9 @@
 //! revisions, continued lists, streams that go back) can raise a frontier but never lower it.
 
 use super::flags::Flags;
-use super::observation::{ByKey, Facts, Moments, Observations, PerKeyMax, Placed, Reading, Records, RunningMax};
+use super::observation::{
+    ByKey, Facts, FactsByTime, Observations, PerKeyMax, Reading, Records, RunningMax, SortableFact,
+};
 use super::settlement::removes;
 use super::shown::EvidenceRef;
 use super::shown::Observation;
@@ -52,7 +54,7 @@ pub struct Frontier<'l> {
 /// Observations by scope.
 #[derive(Clone, Copy, Debug)]
 pub struct Scopes<'l> {
-    kept: &'l FxHashMap<ScopeId, Moments>,
+    kept: &'l FxHashMap<ScopeId, FactsByTime>,
     reading: Reading<'l>,
 }
 
@@ -73,8 +75,8 @@ impl<'l> Scopes<'l> {
 /// The stored form of a frontier.
 #[derive(Debug, Default)]
 struct Kept {
-    scopes: FxHashMap<ScopeId, Moments>,
-    begun: FxHashMap<ScopeId, Moments>,
+    scopes: FxHashMap<ScopeId, FactsByTime>,
+    begun: FxHashMap<ScopeId, FactsByTime>,
     progress: Observations,
     keys: ByKey,
     objects: Observations,
@@ -112,18 +114,18 @@ impl Kept {
 }
 
 /// The facts that raised the maximum of their scope and clock. Input: facts in order of clock, then time.
-fn by_scope(reading: Reading<'_>, facts: &[Placed]) -> FxHashMap<ScopeId, Moments> {
-    let mut raised: FxHashMap<ScopeId, (Vec<Placed>, ClockId, Revision)> = FxHashMap::default();
-    for placed in facts {
-        let scope = reading.history.operations.scope(reading.operation(placed.fact).index());
-        let best = raised.entry(scope).or_insert((Vec::new(), placed.clock, Revision::NONE));
-        let revision = placed.revision(reading);
-        if best.0.is_empty() || best.1 != placed.clock || revision > best.2 {
-            best.0.push(*placed);
-            (best.1, best.2) = (placed.clock, revision);
+fn by_scope(reading: Reading<'_>, facts: &[SortableFact]) -> FxHashMap<ScopeId, FactsByTime> {
+    let mut raised: FxHashMap<ScopeId, (Vec<SortableFact>, ClockId, Revision)> = FxHashMap::default();
+    for sortable in facts {
+        let scope = reading.history.operations.scope(reading.operation(sortable.fact).index());
+        let best = raised.entry(scope).or_insert((Vec::new(), sortable.clock, Revision::NONE));
+        let revision = sortable.revision(reading);
+        if best.0.is_empty() || best.1 != sortable.clock || revision > best.2 {
+            best.0.push(*sortable);
+            (best.1, best.2) = (sortable.clock, revision);
         }
     }
-    raised.into_iter().map(|(scope, (facts, ..))| (scope, Moments::of(facts.into_iter()))).collect()
+    raised.into_iter().map(|(scope, (facts, ..))| (scope, FactsByTime::of(facts.into_iter()))).collect()
 }
 
 /// The frontiers of every session, by resource.
@@ -456,7 +458,7 @@ pub fn is_deliberate(chains: &ReflectorChains, id: OperationId, o: &Operation) -
         Verb::Watch => match o.asked {
             Asked::Unset | Asked::Any => false,
             Asked::From if o.marks.has(Marks::INITIAL_EVENTS) => false,
-            Asked::From if chains.is_crowded(id) => true,
+            Asked::From if chains.has_concurrent_consumers(id) => true,
             Asked::From => !matches!(chains.start_of(id), Some(Start::Continues(_) | Start::Item(_))),
             _ => true,
         },

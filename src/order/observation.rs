@@ -5,7 +5,7 @@
 //! read from the history. Every fourth time of a sorted list is kept next to it, so that a search by time reads few facts. A list
 //! must stay in order of clock, then time.
 
-use super::clock::{Clocks, RELATED};
+use super::clock::{Clocks, MAX_RELATED_CLOCKS};
 use super::shown::{EvidenceRef, Observation};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
@@ -51,8 +51,8 @@ impl Facts {
     }
 
     /// An observation that is none of these.
-    pub(super) fn other(&mut self, sight: Observation) -> u32 {
-        self.others.push(sight);
+    pub(super) fn other(&mut self, observation: Observation) -> u32 {
+        self.others.push(observation);
         2 * self.operations + self.deliveries + self.others.len() as u32 - 1
     }
 
@@ -72,7 +72,7 @@ impl Facts {
             Fact::Answer(id) => history.operations.ret(id.index()),
             Fact::Asked(id) => history.operations.invoke(id.index()),
             Fact::Delivery(index) => history.deliveries[index].at,
-            Fact::Other(sight) => sight.time,
+            Fact::Other(observation) => observation.time,
         }
     }
 
@@ -82,7 +82,7 @@ impl Facts {
             Fact::Answer(id) => history.operations.answered(id.index()),
             Fact::Asked(id) => history.operations.asked_revision(id.index()),
             Fact::Delivery(index) => history.deliveries[index].revision,
-            Fact::Other(sight) => sight.revision,
+            Fact::Other(observation) => observation.revision,
         }
     }
 
@@ -94,7 +94,7 @@ impl Facts {
                 if operations.verb(index) == Verb::Watch { KeyId::NONE } else { operations.key(index) }
             }
             Fact::Delivery(index) => history.deliveries[index].key,
-            Fact::Other(sight) => sight.key,
+            Fact::Other(observation) => observation.key,
         }
     }
 
@@ -103,7 +103,7 @@ impl Facts {
         match self.fact(number) {
             Fact::Answer(id) | Fact::Asked(id) => history.operations.clock(id.index()),
             Fact::Delivery(index) => history.operations.clock(history.watch_of(index).index()),
-            Fact::Other(sight) => sight.clock,
+            Fact::Other(observation) => observation.clock,
         }
     }
 
@@ -112,7 +112,7 @@ impl Facts {
         match self.fact(number) {
             Fact::Answer(id) | Fact::Asked(id) => EvidenceRef::Answer(id),
             Fact::Delivery(index) => EvidenceRef::Delivery(index as u32, history.watch_of(index)),
-            Fact::Other(sight) => sight.evidence,
+            Fact::Other(observation) => observation.evidence,
         }
     }
 }
@@ -125,7 +125,7 @@ pub(super) struct Reading<'l> {
 }
 
 impl Reading<'_> {
-    pub(super) fn sight(&self, number: u32) -> Observation {
+    pub(super) fn observation(&self, number: u32) -> Observation {
         Observation {
             time: self.time(number),
             clock: self.clock(number),
@@ -161,31 +161,32 @@ impl Reading<'_> {
     /// Sorts facts by revision, then clock, time and evidence.
     pub(super) fn sort_by_revision(&self, facts: &mut [u32]) {
         let rest = |fact| {
-            let sight = self.sight(fact);
-            (sight.revision, sight.clock, sight.time, sight.evidence)
+            let observation = self.observation(fact);
+            (observation.revision, observation.clock, observation.time, observation.evidence)
         };
         // Revisions of more than 64 bits come last, ordered by the full key.
         sort_by_word(facts, |fact| u64::try_from(self.revision(fact).value()).unwrap_or(u64::MAX), rest);
     }
 
     /// Facts in order of clock, then time.
-    pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<Placed> {
-        self.placed(facts, |fact| self.time(fact))
+    pub(super) fn in_order(&self, facts: impl Iterator<Item = u32>) -> Vec<SortableFact> {
+        self.sortable(facts, |fact| self.time(fact))
     }
 
     /// The answers of writes, in order of clock, then of the send time of the write.
-    pub(super) fn in_order_of_sending(&self, facts: impl Iterator<Item = u32>) -> Vec<Placed> {
-        self.placed(facts, |fact| self.sent(fact))
+    pub(super) fn in_order_of_sending(&self, facts: impl Iterator<Item = u32>) -> Vec<SortableFact> {
+        self.sortable(facts, |fact| self.sent(fact))
     }
 
-    fn placed(&self, facts: impl Iterator<Item = u32>, time: impl Fn(u32) -> Time) -> Vec<Placed> {
+    fn sortable(&self, facts: impl Iterator<Item = u32>, time: impl Fn(u32) -> Time) -> Vec<SortableFact> {
         let place = |fact| {
-            let word = u64::try_from(self.revision(fact).value()).unwrap_or(Placed::WIDE);
-            Placed { clock: self.clock(fact), time: time(fact), word, fact }
+            let word = u64::try_from(self.revision(fact).value()).unwrap_or(SortableFact::WIDE);
+            SortableFact { clock: self.clock(fact), time: time(fact), word, fact }
         };
-        let mut order: Vec<Placed> = facts.map(place).collect();
+        let mut order: Vec<SortableFact> = facts.map(place).collect();
         sort_nearly_sorted(&mut order, |a, b| {
-            let rest = |placed: &Placed| (placed.revision(*self), self.facts.showing(self.history, placed.fact));
+            let rest =
+                |sortable: &SortableFact| (sortable.revision(*self), self.facts.showing(self.history, sortable.fact));
             (a.clock, a.time).cmp(&(b.clock, b.time)).then_with(|| rest(a).cmp(&rest(b)))
         });
         order
@@ -208,19 +209,19 @@ impl Reading<'_> {
 
 /// A fact with the fields that a sort compares. They are copied because facts are far apart in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct SortableFact {
     pub(super) clock: ClockId,
     pub(super) time: Time,
     word: u64,
     pub(super) fact: u32,
 }
 
-impl Placed {
+impl SortableFact {
     /// Marks a revision that does not fit.
     const WIDE: u64 = u64::MAX;
 
     pub(super) fn revision(&self, reading: Reading<'_>) -> Revision {
-        if self.word == Placed::WIDE { reading.revision(self.fact) } else { Revision::from(self.word) }
+        if self.word == SortableFact::WIDE { reading.revision(self.fact) } else { Revision::from(self.word) }
     }
 }
 
@@ -243,9 +244,9 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
     }
 }
 
-/// Facts in order of time (within a clock, or a key and clock), with the time of one in each [`Moments::STRIDE`].
+/// Facts in order of time (within a clock, or a key and clock), with the time of one in each [`FactsByTime::STRIDE`].
 #[derive(Debug, Default)]
-pub(super) struct Moments {
+pub(super) struct FactsByTime {
     facts: Vec<u32>,
     times: Vec<Time>,
     /// The start of each clock's facts, or of those of each key and clock. Empty where they are not kept. Without them, a search among
@@ -258,41 +259,41 @@ pub(super) struct Moments {
     near: AtomicUsize,
 }
 
-impl Moments {
+impl FactsByTime {
     /// Distance between two facts with a kept time.
     const STRIDE: usize = 4;
     /// Up to this many times, a binary search is fast enough.
-    const FEW: usize = 32;
+    const MIN_GALLOP: usize = 32;
     /// Above this many clocks, the start of each key and clock is kept.
-    const MANY: usize = 16;
+    const MAX_CLOCKS_WITHOUT_STARTS: usize = 16;
 
     /// From facts in order.
-    pub(super) fn of(facts: impl Iterator<Item = Placed>) -> Moments {
-        let mut moments = Moments::default();
-        for placed in facts {
-            moments.push(&placed);
+    pub(super) fn of(facts: impl Iterator<Item = SortableFact>) -> FactsByTime {
+        let mut by_time = FactsByTime::default();
+        for sortable in facts {
+            by_time.push(&sortable);
         }
-        moments.fit();
-        moments
+        by_time.fit();
+        by_time
     }
 
     /// Appends a fact. `begins`: whether it is the first of its clock, or of its key and clock.
-    fn push_in_order(&mut self, placed: &Placed, revision: Revision, begins: bool) {
+    fn push_in_order(&mut self, sortable: &SortableFact, revision: Revision, begins: bool) {
         match self.spans.last_mut().filter(|_| !begins) {
             Some((_, top)) => *top = revision,
             None => {
-                self.runs.push((placed.clock, self.facts.len() as u32));
-                self.spans.push((placed.time, revision));
+                self.runs.push((sortable.clock, self.facts.len() as u32));
+                self.spans.push((sortable.time, revision));
             }
         }
-        self.push(placed);
+        self.push(sortable);
     }
 
-    fn push(&mut self, placed: &Placed) {
-        if self.facts.len().is_multiple_of(Moments::STRIDE) {
-            self.times.push(placed.time);
+    fn push(&mut self, sortable: &SortableFact) {
+        if self.facts.len().is_multiple_of(FactsByTime::STRIDE) {
+            self.times.push(sortable.time);
         }
-        self.facts.push(placed.fact);
+        self.facts.push(sortable.fact);
     }
 
     fn fit(&mut self) {
@@ -307,17 +308,17 @@ impl Moments {
 
     /// The first fact of a range at or after a time. Times must ascend within the range.
     fn before(&self, reading: Reading<'_>, range: Range<usize>, time: Time) -> usize {
-        let first = range.start.div_ceil(Moments::STRIDE);
-        let last = range.end.div_ceil(Moments::STRIDE).max(first);
+        let first = range.start.div_ceil(FactsByTime::STRIDE);
+        let last = range.end.div_ceil(FactsByTime::STRIDE).max(first);
         let known = self.known_before(first..last, time);
-        let from = if known > first { (known - 1) * Moments::STRIDE + 1 } else { range.start };
-        let to = (known * Moments::STRIDE).clamp(from, range.end);
+        let from = if known > first { (known - 1) * FactsByTime::STRIDE + 1 } else { range.start };
+        let to = (known * FactsByTime::STRIDE).clamp(from, range.end);
         from + self.facts[from..to].partition_point(|&fact| reading.time(fact) < time)
     }
 
     /// The first kept time of a range at or after a time. Gallops from where the last search ended, with steps that double.
     fn known_before(&self, range: Range<usize>, time: Time) -> usize {
-        if range.len() < Moments::FEW {
+        if range.len() < FactsByTime::MIN_GALLOP {
             return range.start + self.times[range].partition_point(|at| *at < time);
         }
         let near = self.near.load(Access::Relaxed).clamp(range.start, range.end);
@@ -347,20 +348,20 @@ impl Moments {
     }
 
     pub(super) fn records<'l>(&'l self, reading: Reading<'l>) -> Records<'l> {
-        Records { reading, moments: self, start: 0, end: self.facts.len() }
+        Records { reading, by_time: self, start: 0, end: self.facts.len() }
     }
 }
 
 /// Which of two clocks with the same revision counts, in order of clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Equals {
+pub(super) enum TieBreak {
     First,
     Last,
 }
 
-impl Equals {
+impl TieBreak {
     /// Whether a revision replaces the highest one so far. `side`: whether the new one is first or last in order of clock.
-    fn rises(self, revision: Revision, highest: Option<Observation>, side: Equals) -> bool {
+    fn raises(self, revision: Revision, highest: Option<Observation>, side: TieBreak) -> bool {
         highest.is_none_or(|highest| revision > highest.revision || (revision == highest.revision && self == side))
     }
 }
@@ -369,7 +370,7 @@ impl Equals {
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'l> {
     reading: Reading<'l>,
-    moments: &'l Moments,
+    by_time: &'l FactsByTime,
     start: usize,
     end: usize,
 }
@@ -377,31 +378,33 @@ pub struct Records<'l> {
 impl<'l> Records<'l> {
     /// The highest observation that was certainly complete before a moment.
     pub fn before(&self, clocks: &Clocks, clock: ClockId, time: Time) -> Option<Observation> {
-        self.highest_before(clocks, clock, time, Equals::Last)
+        self.highest_before(clocks, clock, time, TieBreak::Last)
     }
 
-    /// Like [`Records::before`]. `equals` decides between clocks with the same revision.
+    /// Like [`Records::before`]. `tie_break` decides between clocks with the same revision.
     pub(super) fn highest_before(
         &self,
         clocks: &Clocks,
         clock: ClockId,
         time: Time,
-        equals: Equals,
+        tie_break: TieBreak,
     ) -> Option<Observation> {
         let records = if clocks.relate() { *self } else { self.of_clock(clock) };
-        records.highest_by(|of| clocks.horizon(of, clock, time), equals)
+        records.highest_by(|of| clocks.horizon(of, clock, time), tie_break)
     }
 
     /// The highest observation of all clocks, each up to its horizon.
-    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, equals: Equals) -> Option<Observation> {
+    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, tie_break: TieBreak) -> Option<Observation> {
         let mut highest: Option<Observation> = None;
         let first = self.first_run();
-        let (runs, spans) = (self.known_runs(), self.moments.spans.get(first..).unwrap_or(&[]));
+        let (runs, spans) = (self.known_runs(), self.by_time.spans.get(first..).unwrap_or(&[]));
         if spans.is_empty() {
             for (of, run) in self.runs() {
-                let sight = horizon(of).and_then(|horizon| run.last(horizon));
-                if let Some(sight) = sight.filter(|sight| equals.rises(sight.revision, highest, Equals::Last)) {
-                    highest = Some(sight);
+                let observation = horizon(of).and_then(|horizon| run.last(horizon));
+                if let Some(observation) =
+                    observation.filter(|observation| tie_break.raises(observation.revision, highest, TieBreak::Last))
+                {
+                    highest = Some(observation);
                 }
             }
             return highest;
@@ -411,12 +414,14 @@ impl<'l> Records<'l> {
         for ((of, start), (begins, top)) in runs.iter().zip(spans).rev() {
             let run = Records { start: self.start.max(*start as usize), end, ..self };
             end = run.start;
-            if !equals.rises(*top, highest, Equals::First) {
+            if !tie_break.raises(*top, highest, TieBreak::First) {
                 continue;
             }
-            let sight = horizon(*of).filter(|horizon| begins < horizon).and_then(|horizon| run.last(horizon));
-            if let Some(sight) = sight.filter(|sight| equals.rises(sight.revision, highest, Equals::First)) {
-                highest = Some(sight);
+            let observation = horizon(*of).filter(|horizon| begins < horizon).and_then(|horizon| run.last(horizon));
+            if let Some(observation) =
+                observation.filter(|observation| tie_break.raises(observation.revision, highest, TieBreak::First))
+            {
+                highest = Some(observation);
             }
         }
         highest
@@ -425,10 +430,10 @@ impl<'l> Records<'l> {
     /// Like [`Records::before`], but compares the times of all clocks as if all clocks agreed.
     pub fn before_by_the_clock(&self, time: Time) -> Option<Observation> {
         let known = self.known_runs().len();
-        if known > RELATED || (known == 0 && self.runs().nth(RELATED).is_some()) {
+        if known > MAX_RELATED_CLOCKS || (known == 0 && self.runs().nth(MAX_RELATED_CLOCKS).is_some()) {
             return None;
         }
-        self.highest_by(|_| Some(time), Equals::Last)
+        self.highest_by(|_| Some(time), TieBreak::Last)
     }
 
     /// On each clock, the first observation of at least a revision.
@@ -436,12 +441,12 @@ impl<'l> Records<'l> {
         let high = self.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top >= revision));
         high.filter_map(move |(_, run, _)| {
             let at = run.below(revision);
-            (at < run.end).then(|| run.sight(at))
+            (at < run.end).then(|| run.observation(at))
         })
     }
 
-    fn sight(&self, at: usize) -> Observation {
-        self.reading.sight(self.moments.facts[at])
+    fn observation(&self, at: usize) -> Observation {
+        self.reading.observation(self.by_time.facts[at])
     }
 
     /// The records of each clock, in order of clock.
@@ -467,18 +472,18 @@ impl<'l> Records<'l> {
 
     /// Like `runs`, each with its first time and highest revision where these are kept.
     fn runs_and_spans(self) -> impl Iterator<Item = (ClockId, Records<'l>, Option<(Time, Revision)>)> {
-        let mut spans = self.moments.spans.iter().skip(self.first_run()).copied();
+        let mut spans = self.by_time.spans.iter().skip(self.first_run()).copied();
         self.runs().map(move |(clock, run)| (clock, run, spans.next()))
     }
 
     /// The clocks of these records with their start, where these are kept.
     fn known_runs(&self) -> &'l [(ClockId, u32)] {
-        let runs = &self.moments.runs[self.first_run()..];
+        let runs = &self.by_time.runs[self.first_run()..];
         &runs[..runs.partition_point(|(_, start)| (*start as usize) < self.end)]
     }
 
     fn first_run(&self) -> usize {
-        self.moments.runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1)
+        self.by_time.runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1)
     }
 
     /// The records of one clock.
@@ -486,7 +491,7 @@ impl<'l> Records<'l> {
         if self.reading.has_one_clock() {
             return if clock == ClockId(0) { self } else { Records { end: self.start, ..self } };
         }
-        if !self.moments.runs.is_empty() {
+        if !self.by_time.runs.is_empty() {
             let runs = self.known_runs();
             let Ok(at) = runs.binary_search_by_key(&clock, |(of, _)| *of) else {
                 return Records { end: self.start, ..self };
@@ -495,7 +500,7 @@ impl<'l> Records<'l> {
             let start = self.start.max(runs[at].1 as usize).min(end);
             return Records { start, end, ..self };
         }
-        let facts = &self.moments.facts[self.start..self.end];
+        let facts = &self.by_time.facts[self.start..self.end];
         let of = |fact: &u32| self.reading.clock(*fact);
         if facts.first().zip(facts.last()).is_some_and(|(a, b)| (of(a), of(b)) == (clock, clock)) {
             return self;
@@ -507,18 +512,18 @@ impl<'l> Records<'l> {
 
     /// The clock of the first record.
     fn clock(&self) -> ClockId {
-        if self.reading.has_one_clock() { ClockId(0) } else { self.reading.clock(self.moments.facts[self.start]) }
+        if self.reading.has_one_clock() { ClockId(0) } else { self.reading.clock(self.by_time.facts[self.start]) }
     }
 
     /// The highest observation of one clock before a time of that clock.
     pub(super) fn last(&self, horizon: Time) -> Option<Observation> {
-        let at = self.moments.before(self.reading, self.start..self.end, horizon);
-        (at > self.start).then(|| self.sight(at - 1))
+        let at = self.by_time.before(self.reading, self.start..self.end, horizon);
+        (at > self.start).then(|| self.observation(at - 1))
     }
 
     /// The first record of one clock that is not below a revision.
     fn below(&self, revision: Revision) -> usize {
-        let facts = &self.moments.facts[self.start..self.end];
+        let facts = &self.by_time.facts[self.start..self.end];
         self.start + facts.partition_point(|&fact| self.reading.revision(fact) < revision)
     }
 }
@@ -526,33 +531,33 @@ impl<'l> Records<'l> {
 /// Observations of one kind in order of clock, then time: those that raised the maximum of their clock, and the rest.
 #[derive(Debug, Default)]
 pub(super) struct Observations {
-    raised: Moments,
+    raised: FactsByTime,
     rest: Vec<u32>,
 }
 
 impl Observations {
     /// The facts that raised the maximum of their clock. Input: facts in order.
-    pub(super) fn raised(reading: Reading<'_>, facts: &[Placed]) -> Moments {
+    pub(super) fn raised(reading: Reading<'_>, facts: &[SortableFact]) -> FactsByTime {
         Observations::new(reading, facts).raised
     }
 
     /// Input: facts in order of clock, then time.
-    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> Observations {
-        let mut sights = Observations::default();
+    pub(super) fn new(reading: Reading<'_>, facts: &[SortableFact]) -> Observations {
+        let mut observations = Observations::default();
         let mut best: Option<(ClockId, Revision)> = None;
-        for placed in facts {
-            let revision = placed.revision(reading);
-            let begins = best.is_none_or(|best| best.0 != placed.clock);
+        for sortable in facts {
+            let revision = sortable.revision(reading);
+            let begins = best.is_none_or(|best| best.0 != sortable.clock);
             if begins || best.is_none_or(|best| revision > best.1) {
-                best = Some((placed.clock, revision));
-                sights.raised.push_in_order(placed, revision, begins);
+                best = Some((sortable.clock, revision));
+                observations.raised.push_in_order(sortable, revision, begins);
             } else {
-                sights.rest.push(placed.fact);
+                observations.rest.push(sortable.fact);
             }
         }
-        sights.raised.fit();
-        sights.rest.shrink_to_fit();
-        sights
+        observations.raised.fit();
+        observations.rest.shrink_to_fit();
+        observations
     }
 
     pub(super) fn line<'l>(&'l self, reading: Reading<'l>) -> RunningMax<'l> {
@@ -581,7 +586,7 @@ impl<'l> RunningMax<'l> {
 
     /// The time of the first observation. Meaningful only if all have one clock.
     pub fn begins(&self) -> Option<Time> {
-        self.records.moments.times.first().copied()
+        self.records.by_time.times.first().copied()
     }
 
     /// Observations above a revision that were certainly complete before a moment, the latest of each clock first.
@@ -598,20 +603,20 @@ impl<'l> RunningMax<'l> {
         let high = records.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top > revision));
         high.flat_map(move |(of, run, _)| {
             let horizon = clocks.horizon(of, clock, time);
-            let end = horizon.map_or(run.start, |h| run.moments.before(reading, run.start..run.end, h));
+            let end = horizon.map_or(run.start, |h| run.by_time.before(reading, run.start..run.end, h));
             // If the last record is not above, nothing is. The first record above comes before all other observations above.
-            let any = end > run.start && run.sight(end - 1).revision > revision;
+            let any = end > run.start && run.observation(end - 1).revision > revision;
             let from = if any { run.below(revision.next()) } else { end };
             let others = match horizon {
                 Some(horizon) if any => {
-                    let first = run.sight(from).place();
-                    let from = rest.partition_point(|&fact| reading.sight(fact).place() < first);
-                    let in_time = |sight: Observation| (sight.clock, sight.time) < (of, horizon);
-                    &rest[from..rest.partition_point(|&fact| in_time(reading.sight(fact))).max(from)]
+                    let first = run.observation(from).place();
+                    let from = rest.partition_point(|&fact| reading.observation(fact).place() < first);
+                    let in_time = |observation: Observation| (observation.clock, observation.time) < (of, horizon);
+                    &rest[from..rest.partition_point(|&fact| in_time(reading.observation(fact))).max(from)]
                 }
                 _ => &[],
             };
-            latest_first(reading, &run.moments.facts[from..end], others).filter(move |s| s.revision > revision)
+            latest_first(reading, &run.by_time.facts[from..end], others).filter(move |s| s.revision > revision)
         })
     }
 }
@@ -623,7 +628,7 @@ fn latest_first<'l>(
     mut others: &'l [u32],
 ) -> impl Iterator<Item = Observation> + use<'l> {
     std::iter::from_fn(move || {
-        let ends = [records, others].map(|facts| facts.last().map(|&fact| reading.sight(fact)));
+        let ends = [records, others].map(|facts| facts.last().map(|&fact| reading.observation(fact)));
         let later = ends[1].is_some_and(|other| ends[0].is_none_or(|record| record.place() < other.place()));
         let side = if later { &mut others } else { &mut records };
         *side = side.split_last()?.1;
@@ -637,29 +642,29 @@ pub(super) struct ByKey {
     /// Every key with the start of its part of `raised`.
     starts: Vec<(KeyId, u32)>,
     /// The observations that raised the maximum of their key and clock, in order of key, then place.
-    raised: Moments,
+    raised: FactsByTime,
 }
 
 impl ByKey {
     /// Input: facts in order of clock, then time.
-    pub(super) fn new(reading: Reading<'_>, facts: &[Placed]) -> ByKey {
-        let key = |placed: &Placed| reading.facts.key(reading.history, placed.fact);
-        let mut order: Vec<(KeyId, u32)> = (0..).zip(facts).map(|(at, placed)| (key(placed), at)).collect();
+    pub(super) fn new(reading: Reading<'_>, facts: &[SortableFact]) -> ByKey {
+        let key = |sortable: &SortableFact| reading.facts.key(reading.history, sortable.fact);
+        let mut order: Vec<(KeyId, u32)> = (0..).zip(facts).map(|(at, sortable)| (key(sortable), at)).collect();
         order.sort_unstable();
         let mut by_key = ByKey::default();
         let mut best: Option<(KeyId, ClockId, Revision)> = None;
         for (key, at) in order {
-            let placed = &facts[at as usize];
-            let revision = placed.revision(reading);
+            let sortable = &facts[at as usize];
+            let revision = sortable.revision(reading);
             if best.is_none_or(|best| best.0 != key) {
                 by_key.starts.push((key, by_key.raised.facts.len() as u32));
             }
-            let begins = best.is_none_or(|best| (best.0, best.1) != (key, placed.clock));
+            let begins = best.is_none_or(|best| (best.0, best.1) != (key, sortable.clock));
             if begins || best.is_none_or(|best| revision > best.2) {
-                best = Some((key, placed.clock, revision));
-                match reading.history.clocks.len() > Moments::MANY {
-                    true => by_key.raised.push_in_order(placed, revision, begins),
-                    false => by_key.raised.push(placed),
+                best = Some((key, sortable.clock, revision));
+                match reading.history.clocks.len() > FactsByTime::MAX_CLOCKS_WITHOUT_STARTS {
+                    true => by_key.raised.push_in_order(sortable, revision, begins),
+                    false => by_key.raised.push(sortable),
                 }
             }
         }

@@ -208,8 +208,8 @@ impl<'h> Presence<'h> {
     /// The version that a key certainly held at a revision.
     pub fn version_at(&self, key: KeyId, revision: Revision) -> Option<Version> {
         let version = self.order.timeline.at_or_before(key, revision)?;
-        let stood = || self.exactly_through(&version) >= revision || self.was_read_after(&version, revision);
-        (version.change.lives() == Some(true) && stood()).then_some(version)
+        let is_certain = || self.exactly_through(&version) >= revision || self.was_read_after(&version, revision);
+        (version.change.lives() == Some(true) && is_certain()).then_some(version)
     }
 
     /// Whether a read of the most recent state shows a version and was sent when a revision was complete.

@@ -598,9 +598,9 @@ fn trusted_uid(group: &[Claim]) -> (Option<Fragment>, bool) {
     let Some(first) = group.iter().find(named) else { return (None, false) };
     for provenance in [Provenance::Witness, Provenance::Write] {
         let mut shown = group.iter().filter(named).filter(|claim| claim.origin.provenance == provenance);
-        if let Some(stands) = shown.next() {
-            let certain = shown.all(|other| other.uid == stands.uid);
-            return (fragment(if certain { stands } else { first }), certain);
+        if let Some(agreed) = shown.next() {
+            let certain = shown.all(|other| other.uid == agreed.uid);
+            return (fragment(if certain { agreed } else { first }), certain);
         }
     }
     (fragment(first), false)

@@ -9,8 +9,8 @@ mod discarded_evidence;
 pub use discarded_evidence::write_of_event;
 
 use self::discarded_evidence::DiscardedEvidence;
-use super::clock::{Clocks, RELATED};
-use super::observation::{Equals, Facts, Moments, Observations, Placed, Reading, Records};
+use super::clock::{Clocks, MAX_RELATED_CLOCKS};
+use super::observation::{Facts, FactsByTime, Observations, Reading, Records, SortableFact, TieBreak};
 use super::shown::{EvidenceRef, Observation};
 use super::timeline::Timeline;
 use crate::history::writers::Writers;
@@ -122,7 +122,7 @@ impl Counter {
         // A write that does not prove its revision bounds no clock.
         let proven = self.sent[group].iter().filter(move |&&fact| reading.is_proven(fact));
         let sent = proven.map(move |&fact| sent(reading, fact));
-        (sent, self.shown[group].iter().map(move |&fact| reading.sight(fact)))
+        (sent, self.shown[group].iter().map(move |&fact| reading.observation(fact)))
     }
 }
 
@@ -139,9 +139,9 @@ pub struct Watermarks {
     group_of: Vec<u32>,
     facts: Facts,
     /// Per group: the facts that raised the watermark of their clock.
-    raised: Vec<Moments>,
+    raised: Vec<FactsByTime>,
     /// Per group: the writes of each clock, in order of clock.
-    future: Vec<Vec<Coming>>,
+    future: Vec<Vec<LaterWrites>>,
     refuted: DiscardedEvidence,
     /// See [`Watermarks::are_steady`].
     steady: bool,
@@ -149,7 +149,7 @@ pub struct Watermarks {
 
 /// The writes of one group and clock.
 #[derive(Debug)]
-struct Coming {
+struct LaterWrites {
     clock: ClockId,
     /// In order of sending, each with a lower revision than every later one. Patches without a base count as the writers of what
     /// their answers show; that is good enough where it only suppresses a finding.
@@ -170,12 +170,12 @@ struct Future {
 const STRIDE: usize = 16;
 
 impl Future {
-    fn of(reading: Reading<'_>, writes: &[&Placed]) -> Future {
+    fn of(reading: Reading<'_>, writes: &[&SortableFact]) -> Future {
         let ends = writes.first().zip(writes.last());
         Future {
             span: ends.map(|(first, last)| (first.revision(reading), last.time)),
-            facts: writes.iter().map(|placed| placed.fact).collect(),
-            times: writes.iter().step_by(STRIDE).map(|placed| placed.time).collect(),
+            facts: writes.iter().map(|sortable| sortable.fact).collect(),
+            times: writes.iter().step_by(STRIDE).map(|sortable| sortable.time).collect(),
         }
     }
 
@@ -188,11 +188,14 @@ impl Future {
 }
 
 /// The writes with a lower revision than all later ones. Input: writes in order of sending.
-fn lowest<'p>(reading: Reading<'_>, writes: impl DoubleEndedIterator<Item = &'p Placed>) -> Vec<&'p Placed> {
-    let mut lowest: Vec<&Placed> = Vec::new();
-    for placed in writes.rev() {
-        if lowest.last().is_none_or(|lowest| placed.revision(reading) < lowest.revision(reading)) {
-            lowest.push(placed);
+fn lowest<'p>(
+    reading: Reading<'_>,
+    writes: impl DoubleEndedIterator<Item = &'p SortableFact>,
+) -> Vec<&'p SortableFact> {
+    let mut lowest: Vec<&SortableFact> = Vec::new();
+    for sortable in writes.rev() {
+        if lowest.last().is_none_or(|lowest| sortable.revision(reading) < lowest.revision(reading)) {
+            lowest.push(sortable);
         }
     }
     lowest.reverse();
@@ -201,7 +204,7 @@ fn lowest<'p>(reading: Reading<'_>, writes: impl DoubleEndedIterator<Item = &'p 
 
 /// Whether no write was sent after an observation of its revision or a higher one. Input: writes in order, each with a lower
 /// revision than all later ones, so one pass over both lists is enough.
-fn never_fell(reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> bool {
+fn never_fell(reading: Reading<'_>, shown: &[SortableFact], writes: &[&SortableFact]) -> bool {
     let mut shown = shown.iter().peekable();
     let mut head = Revision::NONE;
     writes.iter().all(|write| {
@@ -293,10 +296,10 @@ impl Watermarks {
                     steady = false;
                     refuted.add(reading, timeline, &shown[from..to], of_clock);
                 }
-                let certain = of_clock.iter().filter(|placed| reading.is_proven(placed.fact));
+                let certain = of_clock.iter().filter(|sortable| reading.is_proven(sortable.fact));
                 let are_all = certain.clone().count() == of_clock.len();
                 let proven = (!are_all).then(|| Future::of(reading, &lowest(reading, certain)));
-                of_group.push(Coming { clock, all: Future::of(reading, &all), proven });
+                of_group.push(LaterWrites { clock, all: Future::of(reading, &all), proven });
             }
             future.push(of_group);
             shown.retain(|shown| !refuted.has(shown.fact));
@@ -315,7 +318,7 @@ impl Watermarks {
     /// A cursor over the writes of the only clock, for requests in order of time.
     pub(super) fn walk<'l>(&'l self, history: &'l History) -> Walk<'l> {
         // All writes have the only clock, and none lacks one.
-        let line = |of_group: &'l Vec<Coming>| {
+        let line = |of_group: &'l Vec<LaterWrites>| {
             of_group.iter().find(|line| line.clock == ClockId(0)).map_or(&[][..], |line| &line.all.facts)
         };
         let lines = self.future.iter().map(|of_group| Next { next: None, rest: line(of_group) }).collect();
@@ -339,7 +342,7 @@ impl Watermarks {
     /// The list or delivery that contradicts a write: it alone shows the revision of the write or a higher one, before the write
     /// was sent by the same clock.
     pub fn against(&self, history: &History, write: OperationId) -> Option<Watermark> {
-        self.refuted.by(write).map(|fact| self.reading(history).sight(fact).into())
+        self.refuted.by(write).map(|fact| self.reading(history).observation(fact).into())
     }
 
     /// The writes that a list or delivery contradicts in this way, in order of sending.
@@ -359,12 +362,12 @@ impl Watermarks {
         if !clock.is_some() {
             return None;
         }
-        self.records(history, resource).highest_before(clocks, clock, time, Equals::First).map(Watermark::from)
+        self.records(history, resource).highest_before(clocks, clock, time, TieBreak::First).map(Watermark::from)
     }
 
     /// As [`Watermarks::before`], by the bare times of all clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Watermark> {
-        if !time.is_known() || self.clocks > RELATED {
+        if !time.is_known() || self.clocks > MAX_RELATED_CLOCKS {
             return None;
         }
         self.records(history, resource).before_by_the_clock(time).map(Watermark::from)
@@ -420,7 +423,7 @@ impl Watermarks {
         clocks: &Clocks,
         resource: ResourceId,
         (time, clock): (Time, ClockId),
-        line: impl Fn(&'l Coming) -> &'l Future,
+        line: impl Fn(&'l LaterWrites) -> &'l Future,
     ) -> Option<(Revision, OperationId)> {
         if !clock.is_some() || !time.is_known() {
             return None;

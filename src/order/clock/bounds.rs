@@ -2,7 +2,7 @@
 //! Floyd and Warshall's algorithm. Output: [`Clocks`]. During the closure `bound` is transposed (see [`Clocks`]).
 
 use super::spread::Spread;
-use super::{ClockStep, Clocks, GRAIN, OPEN, RELATED, step};
+use super::{ClockStep, Clocks, GRAIN, MAX_RELATED_CLOCKS, OPEN, step};
 use crate::history::writers::Writers;
 use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
 use crate::ingest::Time;
@@ -21,7 +21,7 @@ impl Clocks {
     ) -> Clocks {
         let count = history.clocks.len();
         let declared = skew.unwrap_or(OPEN);
-        let cells = if count <= RELATED { count * count } else { 0 };
+        let cells = if count <= MAX_RELATED_CLOCKS { count * count } else { 0 };
         let stepped = step::own(history);
         let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new() };
         clocks.spread(history, unknown, counter);

@@ -416,7 +416,7 @@ fn drawn(text: &str) -> (History, Order) {
 }
 
 /// The anomalies of a sketch, in which every request is a unit, each with the sentences of its cycle.
-fn told(text: &str) -> Vec<String> {
+fn anomalies(text: &str) -> Vec<String> {
     let (history, order) = drawn(text);
     let mut units = Units::default();
     for index in 0..history.operations.len() as u32 {
@@ -427,26 +427,26 @@ fn told(text: &str) -> Vec<String> {
         }
     }
     let before = by_all(&history, &order, &units);
-    let mut told = Vec::new();
+    let mut anomalies = Vec::new();
     for (anomaly, cycle) in before.anomalies(u64::MAX).cycles {
         let reasons = cycle.steps.iter().map(|step| before.explain(*step).expect("a reason").says);
-        told.push(format!("{anomaly}: {}", reasons.collect::<Vec<_>>().join("; ")));
+        anomalies.push(format!("{anomaly}: {}", reasons.collect::<Vec<_>>().join("; ")));
     }
-    told
+    anomalies
 }
 
 #[test]
 fn going_back_in_ones_own_reads_is_a_cycle_with_the_session() {
     let text =
         "web@A CREATE x => x:u1@10\nweb@A PUT x:u1@10 => x:u1@12\nc@A GET x => x:u1@12\nc@B GET x rv=0 => x:u1@10\n";
-    insta::assert_snapshot!(told(text).join("\n"), @"G-single-session: c saw pods default/x at version 12, which web had written; c did GET pods default/x resourceVersion=0 after GET pods default/x; web wrote pods default/x at revision 12, after version 10 that c had seen");
-    assert!(told(&text.replace("rv=0 => x:u1@10", "rv=0 => x:u1@12")).is_empty());
+    insta::assert_snapshot!(anomalies(text).join("\n"), @"G-single-session: c saw pods default/x at version 12, which web had written; c did GET pods default/x resourceVersion=0 after GET pods default/x; web wrote pods default/x at revision 12, after version 10 that c had seen");
+    assert!(anomalies(&text.replace("rv=0 => x:u1@10", "rv=0 => x:u1@12")).is_empty());
 }
 
 #[test]
 fn a_stale_answer_to_a_stranger_is_a_cycle_in_real_time_only() {
     let text = "clock A +0ms\nweb@A CREATE x => x:u1@10\nweb@A PUT x:u1@10 => x:u1@12\nc@A GET x => x:u1@10\n";
-    insta::assert_snapshot!(told(text).join("\n"), @"G-single-realtime: GET pods default/x of c began after the end of UPDATE pods default/x based on 10 of web; web wrote pods default/x at revision 12, after version 10 that c had seen");
+    insta::assert_snapshot!(anomalies(text).join("\n"), @"G-single-realtime: GET pods default/x of c began after the end of UPDATE pods default/x based on 10 of web; web wrote pods default/x at revision 12, after version 10 that c had seen");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::order::{Order, OrderOptions};
 fn some(count: u32) -> Vec<Observation> {
     let mut random = fastrand::Rng::with_seed(u64::from(count));
     let mut roll = move |sides: u64| random.u64(..sides);
-    let sight = |n| {
+    let observation = |n| {
         let (low, high) = (u128::from(roll(60)), u128::from(roll(8) / 7));
         Observation {
             time: Time(roll(90) as i64),
@@ -15,13 +15,18 @@ fn some(count: u32) -> Vec<Observation> {
             evidence: EvidenceRef::Answer(OperationId(n)),
         }
     };
-    (0..count).map(sight).collect()
+    (0..count).map(observation).collect()
 }
 
 /// The highest revision before a moment, and the last clock that shows it.
-fn highest_before(sights: &[Observation], clocks: &Clocks, clock: ClockId, time: Time) -> Option<(Revision, ClockId)> {
+fn highest_before(
+    observations: &[Observation],
+    clocks: &Clocks,
+    clock: ClockId,
+    time: Time,
+) -> Option<(Revision, ClockId)> {
     let before = |s: &&Observation| clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon);
-    sights.iter().filter(before).map(|s| (s.revision, s.clock)).max()
+    observations.iter().filter(before).map(|s| (s.revision, s.clock)).max()
 }
 
 #[test]
@@ -31,38 +36,38 @@ fn times_are_found_wherever_the_last_search_ended() {
     let numbers: Vec<u32> =
         (0..500).map(|n| facts.other(Observation { time: Time(n / 3 * 2), ..some(1)[0] })).collect();
     let reading = Reading { history: &history, facts: &facts };
-    let moments = Moments::of(reading.in_order(numbers.into_iter()).into_iter());
+    let by_time = FactsByTime::of(reading.in_order(numbers.into_iter()).into_iter());
     for range in [0..500, 0..499, 3..400, 101..499, 200..203, 7..7] {
         // Forward, back, and in leaps.
         for n in (0..340).chain((0..340).rev()).chain((0..700).map(|n| n * 97 % 340)) {
             let time = Time(n);
             let all = range.start + (range.clone()).take_while(|&at| reading.time(at as u32) < time).count();
-            assert_eq!(moments.before(reading, range.clone(), time), all, "{range:?} {time:?}");
+            assert_eq!(by_time.before(reading, range.clone(), time), all, "{range:?} {time:?}");
         }
     }
 }
 
 #[test]
 fn sights_are_found_as_by_looking_at_all_of_them() {
-    // With more clocks than `Moments::MANY`, the start of each key and clock is kept.
-    for (all, skew) in [(3, None), (3, Some(7)), (Moments::MANY + 1, Some(7))] {
+    // With more clocks than `FactsByTime::MAX_CLOCKS_WITHOUT_STARTS`, the start of each key and clock is kept.
+    for (all, skew) in [(3, None), (3, Some(7)), (FactsByTime::MAX_CLOCKS_WITHOUT_STARTS + 1, Some(7))] {
         let history = History { clocks: vec![crate::history::Symbol::NONE; all], ..History::default() };
         let options = OrderOptions { clock_skew: skew, ..OrderOptions::default() };
         let clocks = Order::derive(&history, &options).clocks;
         for count in [0, 1, 15, 16, 17, 40, 300] {
-            let mut sights = some(count);
+            let mut observations = some(count);
             let mut facts = Facts::default();
-            let numbers: Vec<u32> = sights.iter().map(|sight| facts.other(*sight)).collect();
+            let numbers: Vec<u32> = observations.iter().map(|observation| facts.other(*observation)).collect();
             let reading = Reading { history: &history, facts: &facts };
             let order = reading.in_order(numbers.into_iter());
             let (line, keyed) = (Observations::new(reading, &order), ByKey::new(reading, &order));
             assert_eq!(keyed.raised.runs.is_empty(), all == 3 || count == 0);
-            sights.sort_by_key(Observation::place);
+            observations.sort_by_key(Observation::place);
             for (clock, time) in (0..3).flat_map(|clock| (-2..95).map(move |time| (ClockId(clock), Time(time)))) {
                 let found = line.line(reading).before(&clocks, clock, time).map(|s| (s.revision, s.clock));
-                assert_eq!(found, highest_before(&sights, &clocks, clock, time));
+                assert_eq!(found, highest_before(&observations, &clocks, clock, time));
                 for key in (0..5).map(KeyId) {
-                    let own: Vec<Observation> = sights.iter().filter(|s| s.key == key).copied().collect();
+                    let own: Vec<Observation> = observations.iter().filter(|s| s.key == key).copied().collect();
                     let found = keyed.keyed(reading).get(&key).and_then(|line| line.before(&clocks, clock, time));
                     assert_eq!(found.map(|s| (s.revision, s.clock)), highest_before(&own, &clocks, clock, time));
                 }
@@ -72,7 +77,7 @@ fn sights_are_found_as_by_looking_at_all_of_them() {
                         s.revision > revision
                             && clocks.horizon(s.clock, clock, time).is_some_and(|horizon| s.time < horizon)
                     };
-                    let mut all: Vec<_> = sights.iter().filter(inside).map(Observation::place).collect();
+                    let mut all: Vec<_> = observations.iter().filter(inside).map(Observation::place).collect();
                     all.reverse();
                     all.sort_by_key(|place| place.0);
                     assert_eq!(above.collect::<Vec<_>>(), all);
@@ -81,7 +86,7 @@ fn sights_are_found_as_by_looking_at_all_of_them() {
             for revision in (0..70).map(Revision::from) {
                 let reached = line.raised.records(reading).reached(revision).map(|s| (s.clock, s.time));
                 let first = |clock| {
-                    let mut of = sights.iter().filter(|s| s.clock == clock);
+                    let mut of = observations.iter().filter(|s| s.clock == clock);
                     of.find(|s| s.revision >= revision).map(|s| (clock, s.time))
                 };
                 let all: Vec<_> = (0..3).filter_map(|clock| first(ClockId(clock))).collect();

@@ -4,7 +4,7 @@
 //! bookmark or event alone names a revision, and a later write commits at or below it. Then that record is wrong or the store
 //! went back. In both cases the other answers of that time are not stale because of it.
 
-use super::super::observation::{Placed, Reading};
+use super::super::observation::{Reading, SortableFact};
 use super::super::settlement::removes;
 use super::super::shown::EvidenceRef;
 use super::super::timeline::Timeline;
@@ -35,9 +35,15 @@ struct Top {
 
 impl DiscardedEvidence {
     /// Adds the discarded facts of one group and clock. Inputs are in order of time and of sending.
-    pub(super) fn add(&mut self, reading: Reading<'_>, timeline: &Timeline, shown: &[Placed], sent: &[Placed]) {
+    pub(super) fn add(
+        &mut self,
+        reading: Reading<'_>,
+        timeline: &Timeline,
+        shown: &[SortableFact],
+        sent: &[SortableFact],
+    ) {
         self.facts.extend(shown.iter().filter(|shown| is_early(reading, timeline, shown)).map(|shown| shown.fact));
-        let writes: Vec<&Placed> = sent.iter().filter(|placed| reading.is_proven(placed.fact)).collect();
+        let writes: Vec<&SortableFact> = sent.iter().filter(|sortable| reading.is_proven(sortable.fact)).collect();
         for _ in 0..PASSES {
             let found = self.alone(reading, shown, &writes);
             if found.is_empty() {
@@ -46,13 +52,13 @@ impl DiscardedEvidence {
             for (fact, write) in found {
                 self.facts.insert(fact);
                 self.by_write.insert(write, fact);
-                self.writes.entry(reading.sight(fact).evidence).or_default().push(write);
+                self.writes.entry(reading.observation(fact).evidence).or_default().push(write);
             }
         }
     }
 
     /// Lists and deliveries that no other operation supports, each with a write that contradicts it.
-    fn alone(&self, reading: Reading<'_>, shown: &[Placed], writes: &[&Placed]) -> Vec<(u32, OperationId)> {
+    fn alone(&self, reading: Reading<'_>, shown: &[SortableFact], writes: &[&SortableFact]) -> Vec<(u32, OperationId)> {
         let mut shown = shown.iter().filter(|shown| !self.facts.contains(&shown.fact)).peekable();
         // The highest revisions of two different operations.
         let (mut best, mut second): (Option<Top>, Option<Top>) = (None, None);
@@ -104,7 +110,7 @@ impl DiscardedEvidence {
 
 /// Whether a fact comes from a list or a watch, not from an answer about one object.
 fn is_of_many(reading: Reading<'_>, top: Top) -> bool {
-    match reading.sight(top.fact).evidence {
+    match reading.observation(top.fact).evidence {
         EvidenceRef::Answer(id) => reading.history.operations.verb(id.index()) == Verb::List,
         EvidenceRef::Delivery(..) => true,
     }
@@ -133,8 +139,8 @@ pub fn write_of_event(history: &History, timeline: &Timeline, delivery: usize) -
 }
 
 /// Whether a fact is an event that arrived before the write that certainly made its version was sent.
-fn is_early(reading: Reading<'_>, timeline: &Timeline, shown: &Placed) -> bool {
-    let EvidenceRef::Delivery(index, watch) = reading.sight(shown.fact).evidence else { return false };
+fn is_early(reading: Reading<'_>, timeline: &Timeline, shown: &SortableFact) -> bool {
+    let EvidenceRef::Delivery(index, watch) = reading.observation(shown.fact).evidence else { return false };
     let history = reading.history;
     let Some(write) = write_of_event(history, timeline, index as usize) else { return false };
     let (write, watch) = (history.operation(write), history.operation(watch));
