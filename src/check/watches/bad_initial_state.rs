@@ -3,7 +3,7 @@
 use crate::check::facts::removals;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::state_check::{Absence, Examiner, Shown, Snapshot, unless_open};
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Delivery, DeliveryKind, KeyId, Marks, Revision};
 use crate::model::{Promise, promise};
@@ -23,29 +23,29 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut examiner = None;
-    for course in Course::all(evidence).filter(|c| !c.is_saved()) {
-        let Some(marker) = course.marker else {
-            missing_marker(evidence, ruling, &course);
+    for view in StreamView::all(evidence).filter(|c| !c.is_saved()) {
+        let Some(marker) = view.marker else {
+            missing_marker(evidence, ruling, &view);
             continue;
         };
         let Delivery { revision, position: end, at, .. } = evidence.history.deliveries[marker];
         if !revision.is_some() {
             continue;
         }
-        ruling.checked(course.operation.incarnation);
-        too_old(evidence, ruling, &course, marker, revision);
+        ruling.checked(view.operation.incarnation);
+        too_old(evidence, ruling, &view, marker, revision);
         let examiner = examiner.get_or_insert_with(|| Examiner::new(evidence));
-        let state = snapshot(evidence, &course, revision);
-        phantom(evidence, ruling, &course, &state);
+        let state = snapshot(evidence, &view, revision);
+        phantom(evidence, ruling, &view, &state);
         for mut flaw in examiner.flaws(&state) {
             // The marker completes the state, so a fact about the whole state cites the marker's line.
             let whole = |fact: &&mut Fact| {
-                (fact.operation, fact.position, fact.revision) == (course.watch, course.operation.position, revision)
+                (fact.operation, fact.position, fact.revision) == (view.watch, view.operation.position, revision)
             };
             for fact in flaw.facts.iter_mut().filter(whole) {
                 (fact.position, fact.time) = (end, at);
             }
-            let draft = draft(evidence, &course, flaw.key, flaw.says, flaw.facts, flaw.reason);
+            let draft = draft(evidence, &view, flaw.key, flaw.says, flaw.facts, flaw.reason);
             ruling.found(evidence.unless_lost_before(unless_open(draft, flaw.open), Some(end)));
         }
     }
@@ -59,12 +59,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// The state after the initial events. Its absence is open where an event's effect is unknown.
-fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) -> Snapshot {
+fn snapshot(evidence: &Evidence<'_>, view: &StreamView<'_>, revision: Revision) -> Snapshot {
     let history = evidence.history;
     let mut absence = Absence::Whole;
     let mut items: Vec<Option<Shown>> = Vec::new();
     let mut live: FxHashMap<KeyId, Vec<usize>> = FxHashMap::default();
-    for index in course.initial.clone() {
+    for index in view.initial.clone() {
         let d = &history.deliveries[index];
         let misdated = evidence.order.timeline.is_misdated(index);
         if misdated || d.kind == DeliveryKind::Unidentified {
@@ -89,35 +89,35 @@ fn snapshot(evidence: &Evidence<'_>, course: &Course<'_>, revision: Revision) ->
         }
     }
     Snapshot {
-        scope: course.operation.scope,
+        scope: view.operation.scope,
         revision,
-        operation: course.watch,
+        operation: view.watch,
         items: items.into_iter().flatten().collect(),
         absence,
         what: "the initial part",
     }
 }
 
-fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, marker: usize, revision: Revision) {
-    let o = course.operation;
-    let (promised, row) = promise(evidence.history, &o, Some(course.stream));
+fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>, marker: usize, revision: Revision) {
+    let o = view.operation;
+    let (promised, row) = promise(evidence.history, &o, Some(view.stream));
     let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
-    let ended = || evidence.delivery(marker, course.watch, format!("its initial events ended at revision {revision}"));
+    let ended = || evidence.delivery(marker, view.watch, format!("its initial events ended at revision {revision}"));
     match promised {
         Promise::NotOlderThan(minimum) if revision < minimum => {
             let asked =
-                evidence.request(course.watch, minimum, format!("asked for the state of revision {minimum} or later"));
+                evidence.request(view.watch, minimum, format!("asked for the state of revision {minimum} or later"));
             let says = format!("is of revision {revision}, below the minimum of {minimum}");
-            found(evidence, ruling, course, KeyId::NONE, says, vec![asked, ended()], reason);
+            found(evidence, ruling, view, KeyId::NONE, says, vec![asked, ended()], reason);
         }
         Promise::MostRecent if o.invoke.is_known() => {
             let Some(lag) = Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
             let mut facts = lag.facts(evidence);
-            facts.push(evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())));
+            facts.push(evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())));
             facts.push(ended());
             let says =
                 format!("is of revision {revision}, although revision {} was complete before", lag.version.revision);
-            let draft = draft(evidence, course, KeyId::NONE, says, facts, reason);
+            let draft = draft(evidence, view, KeyId::NONE, says, facts, reason);
             ruling.found(lag.settle(draft));
         }
         _ => {}
@@ -126,9 +126,9 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
 
 /// Reports objects in a most recent state although their removal, at an unknown revision, was answered before the watch was
 /// sent.
-fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, state: &Snapshot) {
-    let o = course.operation;
-    let (promised, row) = promise(evidence.history, &o, Some(course.stream));
+fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>, state: &Snapshot) {
+    let o = view.operation;
+    let (promised, row) = promise(evidence.history, &o, Some(view.stream));
     if promised != Promise::MostRecent || !o.invoke.is_known() {
         return;
     }
@@ -141,30 +141,22 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>
         let name = evidence.history.key_name(item.key);
         let removed = evidence.operation(removal.operation, removal.after, format!("{name} was removed"));
         let mut facts = vec![Fact { key: item.key, uid: item.uid, ..removed }];
-        facts.push(evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())));
+        facts.push(evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())));
         let shown =
-            |index| evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)));
+            |index| evidence.delivery(index, view.watch, format!("received {}", evidence.delivery_words(index)));
         facts.extend(item.delivery.map(shown));
         let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
-        found(
-            evidence,
-            ruling,
-            course,
-            item.key,
-            format!("shows {name}, which had been removed before"),
-            facts,
-            reason,
-        );
+        found(evidence, ruling, view, item.key, format!("shows {name}, which had been removed before"), facts, reason);
     }
 }
 
-fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>) {
-    let o = course.operation;
+fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>) {
+    let o = view.operation;
     if !o.marks.has(Marks::INITIAL_EVENTS) || !o.marks.has(Marks::BOOKMARKS) {
         return;
     }
     ruling.checked(o.incarnation);
-    let all = course.initial.start..course.live.end;
+    let all = view.initial.start..view.live.end;
     let mut on = None;
     for index in all {
         match evidence.history.deliveries[index].kind {
@@ -180,20 +172,20 @@ fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cou
     let Some((index, kind)) = on else { return };
     let facts = vec![
         evidence.request(
-            course.watch,
+            view.watch,
             o.asked_revision,
-            format!("asked for initial events and bookmarks: {}", course.words()),
+            format!("asked for initial events and bookmarks: {}", view.words()),
         ),
         evidence.delivery(
             index,
-            course.watch,
+            view.watch,
             format!("received {}, and no end of the initial events before it", evidence.delivery_words(index)),
         ),
     ];
     let reason =
         "Initial events end with the bookmark initial-events-end, before any other bookmark (KEP-3157).".to_owned();
     let mut draft =
-        draft(evidence, course, KeyId::NONE, "had no end, although the stream continued".to_owned(), facts, reason);
+        draft(evidence, view, KeyId::NONE, "had no end, although the stream continued".to_owned(), facts, reason);
     draft.kind = kind;
     if kind == Kind::Suspect {
         draft.reason += " Not proved: releases before 1.30 may deliver changes before that bookmark.";
@@ -204,18 +196,18 @@ fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Cou
 fn found(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    course: &Course<'_>,
+    view: &StreamView<'_>,
     key: KeyId,
     says: String,
     facts: Vec<Fact>,
     reason: String,
 ) {
-    ruling.found(draft(evidence, course, key, says, facts, reason));
+    ruling.found(draft(evidence, view, key, says, facts, reason));
 }
 
 fn draft(
     evidence: &Evidence<'_>,
-    course: &Course<'_>,
+    view: &StreamView<'_>,
     key: KeyId,
     says: String,
     facts: Vec<Fact>,
@@ -224,14 +216,14 @@ fn draft(
     Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
-        incarnation: course.operation.incarnation,
+        incarnation: view.operation.incarnation,
         key,
-        cause: course.cause(),
+        cause: view.cause(),
         summary: format!(
             "{} sent {} an initial part ({}) that {says}",
-            evidence.server_words(&course.operation),
-            evidence.observer_words(&course.operation),
-            course.words()
+            evidence.server_words(&view.operation),
+            evidence.observer_words(&view.operation),
+            view.words()
         ),
         facts,
         reason,

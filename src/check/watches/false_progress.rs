@@ -3,7 +3,7 @@
 use crate::check::etcd;
 use crate::check::facts::lone_witness;
 use crate::check::facts::staleness;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
 use crate::order::EvidenceRef;
@@ -21,39 +21,39 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence) {
+    for view in StreamView::all(evidence) {
         // The highest change and the highest bookmark so far. The marker is the first bookmark.
         let mut change: Option<(usize, Revision)> = None;
         let mut disproved = Vec::new();
-        let mut progress = course.marker.map(|at| (at, evidence.history.deliveries[at].revision));
+        let mut progress = view.marker.map(|at| (at, evidence.history.deliveries[at].revision));
         if let Some((at, revision)) = progress {
-            ruling.checked(course.operation.incarnation);
+            ruling.checked(view.operation.incarnation);
             if !revision.is_some() {
-                found(evidence, ruling, &course, at, Against::Zero);
+                found(evidence, ruling, &view, at, Counterevidence::Zero);
                 progress = None;
             }
         }
-        for (index, d) in course.progress() {
+        for (index, d) in view.progress() {
             if matches!(d.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
-                ruling.checked(course.operation.incarnation);
-                let against = if !d.revision.is_some() {
-                    Some(Against::Zero)
-                } else if course.start.is_some_and(|start| d.revision < start) {
-                    Some(Against::Start)
+                ruling.checked(view.operation.incarnation);
+                let counterevidence = if !d.revision.is_some() {
+                    Some(Counterevidence::Zero)
+                } else if view.start.is_some_and(|start| d.revision < start) {
+                    Some(Counterevidence::Start)
                 } else if let Some((at, _)) = change.filter(|c| d.revision < c.1) {
-                    Some(Against::Change(at))
+                    Some(Counterevidence::Change(at))
                 } else if let Some((at, _)) = progress.filter(|p| d.revision < p.1) {
-                    Some(Against::Bookmark(at))
+                    Some(Counterevidence::Bookmark(at))
                 } else {
                     None
                 };
-                match against {
-                    Some(against) => found(evidence, ruling, &course, index, against),
+                match counterevidence {
+                    Some(counterevidence) => found(evidence, ruling, &view, index, counterevidence),
                     None => progress = Some((index, d.revision)),
                 }
                 continue;
             }
-            if !d.revision.is_some() || course.start.is_some_and(|start| d.revision <= start) {
+            if !d.revision.is_some() || view.start.is_some_and(|start| d.revision <= start) {
                 continue;
             }
             if let Some((_, reached)) = change
@@ -62,22 +62,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             if let Some((at, reached)) = progress {
-                ruling.checked(course.operation.incarnation);
+                ruling.checked(view.operation.incarnation);
                 if d.revision <= reached {
                     disproved.push(at);
-                    found(evidence, ruling, &course, index, Against::Bookmark(at));
+                    found(evidence, ruling, &view, index, Counterevidence::Bookmark(at));
                 }
             }
             change = Some((index, d.revision));
         }
         let is_bookmark = |kind| matches!(kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd);
-        let bookmarks = course.progress().filter(|(_, d)| is_bookmark(d.kind));
-        for (index, d) in course.marker.map(|at| (at, &evidence.history.deliveries[at])).into_iter().chain(bookmarks) {
-            if let Some(write) = lone_witness::inside(evidence, EvidenceRef::Delivery(index as u32, course.watch))
+        let bookmarks = view.progress().filter(|(_, d)| is_bookmark(d.kind));
+        for (index, d) in view.marker.map(|at| (at, &evidence.history.deliveries[at])).into_iter().chain(bookmarks) {
+            if let Some(write) = lone_witness::inside(evidence, EvidenceRef::Delivery(index as u32, view.watch))
                 && !disproved.contains(&index)
             {
                 let gap = evidence.history.operation(write).invoke.since(d.at);
-                found(evidence, ruling, &course, index, Against::Write(write, gap));
+                found(evidence, ruling, &view, index, Counterevidence::Write(write, gap));
             }
         }
     }
@@ -85,7 +85,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 /// The evidence that a bookmark contradicts.
 #[derive(Clone, Copy)]
-enum Against {
+enum Counterevidence {
     Zero,
     Start,
     Change(usize),
@@ -94,38 +94,43 @@ enum Against {
     Write(OperationId, i64),
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, index: usize, against: Against) {
+fn found(
+    evidence: &Evidence<'_>,
+    ruling: &mut Ruling<'_>,
+    view: &StreamView<'_>,
+    index: usize,
+    counterevidence: Counterevidence,
+) {
     let d = &evidence.history.deliveries[index];
     let words = evidence.delivery_words(index);
-    let observer = evidence.observer_words(&course.operation);
-    let received = |at: usize| evidence.delivery(at, course.watch, format!("received {}", evidence.delivery_words(at)));
-    let asked =
-        || evidence.request(course.watch, course.operation.asked_revision, format!("asked for {}", course.words()));
-    let (facts, summary, reason) = match against {
-        Against::Zero => (
-            vec![asked(), evidence.delivery(index, course.watch, "received a bookmark without revision")],
+    let observer = evidence.observer_words(&view.operation);
+    let received = |at: usize| evidence.delivery(at, view.watch, format!("received {}", evidence.delivery_words(at)));
+    let asked = || evidence.request(view.watch, view.operation.asked_revision, format!("asked for {}", view.words()));
+    let (facts, summary, reason) = match counterevidence {
+        Counterevidence::Zero => (
+            vec![asked(), evidence.delivery(index, view.watch, "received a bookmark without revision")],
             format!("{observer} received a bookmark without revision"),
             "A bookmark names the revision that the stream has reached (KEP-956), and zero is no revision.".to_owned(),
         ),
-        Against::Start => (
+        Counterevidence::Start => (
             vec![asked(), received(index)],
-            format!("{observer} received {words} on a watch from revision {}", course.operation.asked_revision),
+            format!("{observer} received {words} on a watch from revision {}", view.operation.asked_revision),
             "A stream has reached at least the revision that it starts after.".to_owned(),
         ),
-        Against::Change(at) => (
+        Counterevidence::Change(at) => (
             vec![received(at), received(index)],
             format!("{observer} received {words} after {}", evidence.delivery_words(at)),
             "A bookmark names the revision that the stream has reached, so it is not below a change delivered before it."
                 .to_owned(),
         ),
-        Against::Bookmark(at) => (
+        Counterevidence::Bookmark(at) => (
             vec![received(at), received(index)],
             format!("{observer} received {words} after {}", evidence.delivery_words(at)),
             "A bookmark says that every change through its revision was delivered: none can follow, and no later \
             bookmark is lower."
                 .to_owned(),
         ),
-        Against::Write(id, _) => {
+        Counterevidence::Write(id, _) => {
             let o = evidence.history.operation(id);
             let asked = evidence.history.request_name(&o);
             (
@@ -142,29 +147,29 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, course: &Course<'_>, 
             )
         }
     };
-    let step = evidence.order.clocks.step(course.operation.clock);
-    let open = match against {
-        Against::Write(_, gap) => step.map(|_| staleness::set_back(gap)),
+    let step = evidence.order.clocks.step(view.operation.clock);
+    let open = match counterevidence {
+        Counterevidence::Write(_, gap) => step.map(|_| staleness::set_back(gap)),
         _ => None,
     };
     let draft = Draft {
         kind: if open.is_some() { Kind::Suspect } else { Kind::Violation },
         broken_by: BrokenBy::Server,
-        incarnation: course.operation.incarnation,
+        incarnation: view.operation.incarnation,
         key: if d.key.is_some() { d.key } else { KeyId::NONE },
-        cause: course.cause(),
+        cause: view.cause(),
         summary,
         facts,
         reason: open.map_or(reason.clone(), |open| format!("{reason} {open}")),
-        refuted_by: match against {
-            Against::Write(..) => {
+        refuted_by: match counterevidence {
+            Counterevidence::Write(..) => {
                 "evidence that the store had reached that revision and went back (`revision-rewind`)".to_owned()
             }
             _ => "a record that shows two streams here".to_owned(),
         },
         consequence: "a client that reconnects from such a bookmark misses changes, or receives them again".to_owned(),
     };
-    ruling.found(course.settle(draft));
+    ruling.found(view.settle(draft));
 }
 
 #[cfg(test)]

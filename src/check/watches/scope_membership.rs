@@ -5,7 +5,7 @@
 //! must fit that state. Trap: an event at an unknown place in the order leaves its key open for the whole scope.
 
 use crate::check::facts::state_check::{Absence, Shown, page};
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{Evidence, Fact};
 use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,37 +13,37 @@ use std::cmp::Reverse;
 
 /// Evidence that a key was, or was not, in a scope.
 #[derive(Clone, Copy, Debug)]
-pub enum By {
+pub enum ScopeEvidence {
     /// An event of a watch.
     Event(usize, OperationId),
     /// A list that showed the object at a version.
     Item(OperationId, Revision),
-    /// A whole list, or initial part, that lacked the key.
-    Lack(OperationId, Option<usize>),
+    /// A whole list, or initial part, without the key.
+    Absent(OperationId, Option<usize>),
     /// The stream brings its own state and has not shown the key.
-    Unsaid(OperationId),
+    NotYetShown(OperationId),
 }
 
-impl By {
+impl ScopeEvidence {
     /// The evidence as a fact of a certificate.
     pub fn fact(self, evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Fact {
         let name = evidence.history.key_name(key);
         match self {
-            By::Event(index, watch) => {
+            ScopeEvidence::Event(index, watch) => {
                 evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
             }
-            By::Item(list, revision) => {
+            ScopeEvidence::Item(list, revision) => {
                 evidence.item(list, key, uid, revision, format!("listed {name} at version {revision}"))
             }
-            By::Lack(list, None) => {
+            ScopeEvidence::Absent(list, None) => {
                 let of = evidence.history.operation(list).answered;
                 evidence.operation(list, of, format!("listed the state of revision {of}, without {name}"))
             }
-            By::Lack(watch, Some(marker)) => {
+            ScopeEvidence::Absent(watch, Some(marker)) => {
                 let words = evidence.delivery_words(marker);
                 evidence.delivery(marker, watch, format!("received {words}, and no event of {name} before"))
             }
-            By::Unsaid(watch) => {
+            ScopeEvidence::NotYetShown(watch) => {
                 let o = evidence.history.operation(watch);
                 let asked = evidence.history.request_name(&o);
                 evidence.request(
@@ -59,20 +59,20 @@ impl By {
     pub fn words(self, evidence: &Evidence<'_>, key: KeyId) -> String {
         let name = evidence.history.key_name(key);
         match self {
-            By::Event(index, _) => evidence.delivery_words(index),
-            By::Item(..) => format!("a list from which the watch continues had shown {name}"),
-            By::Lack(_, None) => format!("a list from which the watch continues had not shown {name}"),
-            By::Lack(_, Some(_)) => format!("an initial part without {name}"),
-            By::Unsaid(_) => format!("no event that adds {name}"),
+            ScopeEvidence::Event(index, _) => evidence.delivery_words(index),
+            ScopeEvidence::Item(..) => format!("a list from which the watch continues had shown {name}"),
+            ScopeEvidence::Absent(_, None) => format!("a list from which the watch continues had not shown {name}"),
+            ScopeEvidence::Absent(_, Some(_)) => format!("an initial part without {name}"),
+            ScopeEvidence::NotYetShown(_) => format!("no event that adds {name}"),
         }
     }
 }
 
 /// Whether a key was in a scope, with the evidence.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct MemberState {
     /// The evidence.
-    pub by: By,
+    pub source: ScopeEvidence,
     /// The uid of the object that was in the scope, or that left it.
     pub uid: Symbol,
     /// Whether the object was in the scope.
@@ -96,7 +96,7 @@ struct Origin {
 
 /// The event of a key at a revision.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct ScopeEvent {
     revision: Revision,
     delivery: u32,
     watch: OperationId,
@@ -106,40 +106,40 @@ struct Heard {
 }
 
 /// A key in a scope.
-type Place = (ScopeId, KeyId);
+type ScopedKey = (ScopeId, KeyId);
 
 /// Events of keys by revision. Streams side by side bring one event many times: the last delivery stands for all of them.
 #[derive(Debug, Default)]
-struct Gathered {
-    of: FxHashMap<Place, Vec<Heard>>,
+struct EventCollector {
+    of: FxHashMap<ScopedKey, Vec<ScopeEvent>>,
     /// Events that came after later ones of their key.
-    late: Vec<(Place, Heard)>,
+    late: Vec<(ScopedKey, ScopeEvent)>,
 }
 
-impl Gathered {
-    fn add(&mut self, place: Place, heard: Heard) {
-        let known = self.of.entry(place).or_default();
-        if known.last().is_none_or(|last| last.revision < heard.revision) {
-            return known.push(heard);
+impl EventCollector {
+    fn add(&mut self, scoped_key: ScopedKey, event: ScopeEvent) {
+        let known = self.of.entry(scoped_key).or_default();
+        if known.last().is_none_or(|last| last.revision < event.revision) {
+            return known.push(event);
         }
-        match known.binary_search_by_key(&heard.revision, |known| known.revision) {
-            Ok(at) if known[at].delivery > heard.delivery => {}
-            Ok(at) => known[at] = heard,
-            Err(_) => self.late.push((place, heard)),
+        match known.binary_search_by_key(&event.revision, |known| known.revision) {
+            Ok(at) if known[at].delivery > event.delivery => {}
+            Ok(at) => known[at] = event,
+            Err(_) => self.late.push((scoped_key, event)),
         }
     }
 
-    fn by_place(mut self) -> ByPlace {
-        for (place, heard) in self.late {
-            self.of.entry(place).or_default().push(heard);
+    fn by_key(mut self) -> EventsByKey {
+        for (scoped_key, event) in self.late {
+            self.of.entry(scoped_key).or_default().push(event);
         }
-        let mut all = ByPlace { starts: FxHashMap::default(), events: Vec::new() };
+        let mut all = EventsByKey { starts: FxHashMap::default(), events: Vec::new() };
         all.starts.reserve(self.of.len());
-        for (place, mut heard) in self.of {
-            heard.sort_unstable_by_key(|heard| (heard.revision, Reverse(heard.delivery)));
-            heard.dedup_by_key(|heard| heard.revision);
-            all.starts.insert(place, (all.events.len() as u32, heard.len() as u32));
-            all.events.extend(heard);
+        for (scoped_key, mut events) in self.of {
+            events.sort_unstable_by_key(|event| (event.revision, Reverse(event.delivery)));
+            events.dedup_by_key(|event| event.revision);
+            all.starts.insert(scoped_key, (all.events.len() as u32, events.len() as u32));
+            all.events.extend(events);
         }
         all
     }
@@ -147,18 +147,18 @@ impl Gathered {
 
 /// Events in one list, because every first event of a key on a stream asks for them.
 #[derive(Debug, Default)]
-struct ByPlace {
+struct EventsByKey {
     /// The start and the number of each key's events.
-    starts: FxHashMap<Place, (u32, u32)>,
-    events: Vec<Heard>,
+    starts: FxHashMap<ScopedKey, (u32, u32)>,
+    events: Vec<ScopeEvent>,
 }
 
-impl ByPlace {
+impl EventsByKey {
     /// The last event of a key through a revision.
-    fn last(&self, place: Place, through: Revision) -> Option<&Heard> {
-        let (start, count) = *self.starts.get(&place)?;
-        let heard = &self.events[start as usize..][..count as usize];
-        heard[..heard.partition_point(|heard| heard.revision <= through)].last()
+    fn last(&self, scoped_key: ScopedKey, through: Revision) -> Option<&ScopeEvent> {
+        let (start, count) = *self.starts.get(&scoped_key)?;
+        let events = &self.events[start as usize..][..count as usize];
+        events[..events.partition_point(|event| event.revision <= through)].last()
     }
 }
 
@@ -168,9 +168,9 @@ pub struct Membership<'h> {
     evidence: Evidence<'h>,
     origins: FxHashMap<OperationId, Origin>,
     /// Events of scopes with several streams: those that a later stream of the scope may begin after.
-    heard: ByPlace,
+    events: EventsByKey,
     /// Keys with an event at an unknown place in the revision order.
-    open: FxHashSet<Place>,
+    open: FxHashSet<ScopedKey>,
     /// Items of the list that was used last, by key.
     listed: Option<(OperationId, FxHashMap<KeyId, u32>)>,
 }
@@ -178,35 +178,35 @@ pub struct Membership<'h> {
 impl<'h> Membership<'h> {
     /// Builds it from all streams.
     pub fn of(evidence: &Evidence<'h>) -> Membership<'h> {
-        let mut of_scope: FxHashMap<ScopeId, Vec<(Revision, Course<'h>)>> = FxHashMap::default();
-        for course in Course::all(evidence) {
-            let marked = course.marker.map(|at| evidence.history.deliveries[at].revision).filter(|r| r.is_some());
-            if let Some(begin) = course.start.or(marked).filter(|_| !course.is_saved()) {
-                of_scope.entry(course.operation.scope).or_default().push((begin, course));
+        let mut of_scope: FxHashMap<ScopeId, Vec<(Revision, StreamView<'h>)>> = FxHashMap::default();
+        for view in StreamView::all(evidence) {
+            let marked = view.marker.map(|at| evidence.history.deliveries[at].revision).filter(|r| r.is_some());
+            if let Some(begin) = view.start.or(marked).filter(|_| !view.is_saved()) {
+                of_scope.entry(view.operation.scope).or_default().push((begin, view));
             }
         }
         let lists = whole_lists(evidence, &of_scope);
-        let (origins, heard, open) = Default::default();
-        let mut membership = Membership { evidence: *evidence, origins, heard, open, listed: None };
-        let mut gathered = Gathered::default();
-        for (scope, mut courses) in of_scope {
-            courses.sort_by_key(|(begin, course)| (*begin, course.watch));
-            membership.follow(lists.get(&scope).map_or(&[][..], |lists| lists), &courses, &mut gathered);
+        let (origins, events, open) = Default::default();
+        let mut membership = Membership { evidence: *evidence, origins, events, open, listed: None };
+        let mut collector = EventCollector::default();
+        for (scope, mut views) in of_scope {
+            views.sort_by_key(|(begin, view)| (*begin, view.watch));
+            membership.add_scope(lists.get(&scope).map_or(&[][..], |lists| lists), &views, &mut collector);
         }
-        membership.heard = gathered.by_place();
+        membership.events = collector.by_key();
         membership
     }
 
-    fn follow(
+    fn add_scope(
         &mut self,
         lists: &[(Revision, OperationId)],
-        courses: &[(Revision, Course<'h>)],
-        gathered: &mut Gathered,
+        views: &[(Revision, StreamView<'h>)],
+        collector: &mut EventCollector,
     ) {
         let mut origin = Origin { from: Revision::NONE, base: None };
         let mut through: Option<Revision> = None;
-        let last_begin = courses.last().map_or(Revision::NONE, |(begin, _)| *begin);
-        for (begin, course) in courses {
+        let last_begin = views.last().map_or(Revision::NONE, |(begin, _)| *begin);
+        for (begin, view) in views {
             let known = through.filter(|through| begin <= through);
             if known.is_none() {
                 origin = Origin { from: *begin, base: None };
@@ -216,34 +216,34 @@ impl<'h> Membership<'h> {
             if let Some((revision, list)) = last.filter(|last| last.0 >= origin.from) {
                 origin = Origin { from: revision, base: Some(Base::List(list)) };
             }
-            if let Some(marker) = course.marker {
-                origin = Origin { from: *begin, base: Some(Base::Marker(course.watch, marker)) };
+            if let Some(marker) = view.marker {
+                origin = Origin { from: *begin, base: Some(Base::Marker(view.watch, marker)) };
             } else {
-                self.origins.insert(course.watch, origin);
+                self.origins.insert(view.watch, origin);
             }
-            let kept = (courses.len() > 1).then_some(last_begin);
-            let reached = self.hear(course, *begin, kept, gathered);
+            let kept = (views.len() > 1).then_some(last_begin);
+            let reached = self.collect(view, *begin, kept, collector);
             through = Some(known.map_or(reached, |known| known.max(reached)));
         }
     }
 
     /// Gathers the events of a stream through a revision: the start of the last stream of the scope, if there are several.
     /// Returns the highest revision that the stream reached before an error.
-    fn hear(
+    fn collect(
         &mut self,
-        course: &Course<'h>,
+        view: &StreamView<'h>,
         begin: Revision,
         through: Option<Revision>,
-        gathered: &mut Gathered,
+        collector: &mut EventCollector,
     ) -> Revision {
-        let (evidence, scope) = (self.evidence, course.operation.scope);
+        let (evidence, scope) = (self.evidence, view.operation.scope);
         let mut reached = begin;
-        for index in course.initial.start..course.live.end {
+        for index in view.initial.start..view.live.end {
             let d = &evidence.history.deliveries[index];
             if matches!(d.kind, DeliveryKind::Error | DeliveryKind::Unidentified) {
                 break;
             }
-            let live = index >= course.live.start;
+            let live = index >= view.live.start;
             let misdated = evidence.order.timeline.is_misdated(index);
             if let Some(through) = through.filter(|_| d.key.is_some()) {
                 let revision = if live { d.revision } else { begin };
@@ -251,8 +251,8 @@ impl<'h> Membership<'h> {
                     self.open.insert((scope, d.key));
                 } else if revision <= through {
                     let (delivery, member) = (index as u32, d.kind != DeliveryKind::Deleted);
-                    let heard = Heard { revision, delivery, watch: course.watch, uid: d.uid, member };
-                    gathered.add((scope, d.key), heard);
+                    let event = ScopeEvent { revision, delivery, watch: view.watch, uid: d.uid, member };
+                    collector.add((scope, d.key), event);
                 }
             }
             if live && !misdated {
@@ -263,40 +263,42 @@ impl<'h> Membership<'h> {
     }
 
     /// Whether a key was in the scope of a stream when the stream began; `None` without evidence.
-    pub fn at_start(&mut self, course: &Course<'h>, key: KeyId) -> Option<Said> {
-        let scope = course.operation.scope;
-        let Some(start) = course.start else {
+    pub fn at_start(&mut self, view: &StreamView<'h>, key: KeyId) -> Option<MemberState> {
+        let scope = view.operation.scope;
+        let Some(start) = view.start else {
             // A watch that brings its own state sends ADDED for every object of it before other events.
-            let own = matches!(course.operation.asked, Asked::Any | Asked::Unset | Asked::From)
-                && !course.operation.marks.has(Marks::NO_INITIAL_EVENTS)
-                && !course.is_saved();
-            let by = match course.marker {
-                Some(marker) => By::Lack(course.watch, Some(marker)),
-                None => By::Unsaid(course.watch),
+            let own = matches!(view.operation.asked, Asked::Any | Asked::Unset | Asked::From)
+                && !view.operation.marks.has(Marks::NO_INITIAL_EVENTS)
+                && !view.is_saved();
+            let source = match view.marker {
+                Some(marker) => ScopeEvidence::Absent(view.watch, Some(marker)),
+                None => ScopeEvidence::NotYetShown(view.watch),
             };
-            return own.then_some(Said { by, uid: Symbol::NONE, member: false });
+            return own.then_some(MemberState { source, uid: Symbol::NONE, member: false });
         };
-        let origin = *self.origins.get(&course.watch)?;
+        let origin = *self.origins.get(&view.watch)?;
         if self.open.contains(&(scope, key)) {
             return None;
         }
-        let inside = |heard: &&Heard| match origin.base {
-            Some(Base::List(_)) => heard.revision > origin.from,
-            Some(Base::Marker(..)) | None => heard.revision >= origin.from,
+        let inside = |event: &&ScopeEvent| match origin.base {
+            Some(Base::List(_)) => event.revision > origin.from,
+            Some(Base::Marker(..)) | None => event.revision >= origin.from,
         };
-        if let Some(heard) = self.heard.last((scope, key), start).filter(inside) {
-            let by = By::Event(heard.delivery as usize, heard.watch);
-            return Some(Said { by, uid: heard.uid, member: heard.member });
+        if let Some(event) = self.events.last((scope, key), start).filter(inside) {
+            let source = ScopeEvidence::Event(event.delivery as usize, event.watch);
+            return Some(MemberState { source, uid: event.uid, member: event.member });
         }
         match origin.base? {
-            Base::Marker(watch, marker) => {
-                Some(Said { by: By::Lack(watch, Some(marker)), uid: Symbol::NONE, member: false })
-            }
+            Base::Marker(watch, marker) => Some(MemberState {
+                source: ScopeEvidence::Absent(watch, Some(marker)),
+                uid: Symbol::NONE,
+                member: false,
+            }),
             Base::List(list) => Some(self.listed(list, key)),
         }
     }
 
-    fn listed(&mut self, list: OperationId, key: KeyId) -> Said {
+    fn listed(&mut self, list: OperationId, key: KeyId) -> MemberState {
         let history = self.evidence.history;
         let of = history.operation(list);
         let items = history.items_of(&of);
@@ -306,8 +308,8 @@ impl<'h> Membership<'h> {
         }
         let at = self.listed.as_ref().and_then(|(_, index)| index.get(&key));
         match at.map(|at| items[*at as usize]) {
-            Some(item) => Said { by: By::Item(list, item.revision), uid: item.uid, member: true },
-            None => Said { by: By::Lack(list, None), uid: Symbol::NONE, member: false },
+            Some(item) => MemberState { source: ScopeEvidence::Item(list, item.revision), uid: item.uid, member: true },
+            None => MemberState { source: ScopeEvidence::Absent(list, None), uid: Symbol::NONE, member: false },
         }
     }
 }

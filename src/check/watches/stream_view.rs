@@ -1,6 +1,6 @@
 //! A watch stream as rules read it. Input: a recorded stream. Output: its initial part, its live part, and the revision after
-//! which it starts. Trap: errors and DELETED events with an earlier version are in neither [`Course::changes`] nor
-//! [`Course::progress`]; the former say nothing about state, the latter belong to `delete-version`.
+//! which it starts. Trap: errors and DELETED events with an earlier version are in neither [`StreamView::changes`] nor
+//! [`StreamView::progress`]; the former say nothing about state, the latter belong to `delete-version`.
 
 use crate::check::{BrokenBy, Draft, Evidence, Kind};
 use crate::history::{Asked, Delivery, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, Stream};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A stream, divided into its initial part and its live part.
 #[derive(Clone, Debug)]
-pub struct Course<'h> {
+pub struct StreamView<'h> {
     evidence: Evidence<'h>,
     /// The stream.
     pub stream: &'h Stream,
@@ -30,14 +30,14 @@ pub struct Course<'h> {
     pub live: Range<usize>,
 }
 
-impl<'h> Course<'h> {
+impl<'h> StreamView<'h> {
     /// Divides a stream.
     ///
     /// A bookmark `initial-events-end` ends the initial part. Without one, the initial part of a watch that brings its own
     /// state ends at the first event that is not ADDED; client-go relies on this too (`tools/cache/reflector.go`). It also
     /// ends at the first event of a write that was sent after the first delivery. The same holds for saved streams, because
     /// their request has no record. A watch from N has no initial part.
-    pub fn of(evidence: &Evidence<'h>, stream: &'h Stream) -> Course<'h> {
+    pub fn of(evidence: &Evidence<'h>, stream: &'h Stream) -> StreamView<'h> {
         let history = evidence.history;
         let operation = history.operation(stream.operation);
         let all = stream.deliveries();
@@ -54,7 +54,7 @@ impl<'h> Course<'h> {
                 all.clone().find(|&d| is_live(&history.deliveries[d])).unwrap_or(all.end)
             }
         };
-        Course {
+        StreamView {
             evidence: *evidence,
             stream,
             watch: stream.operation,
@@ -68,7 +68,7 @@ impl<'h> Course<'h> {
     }
 
     /// All recorded streams with a scope. Shadow streams are left out.
-    pub fn all(evidence: &Evidence<'h>) -> impl Iterator<Item = Course<'h>> {
+    pub fn all(evidence: &Evidence<'h>) -> impl Iterator<Item = StreamView<'h>> {
         let evidence = *evidence;
         let streams = evidence.history.streams.iter();
         streams
@@ -76,7 +76,7 @@ impl<'h> Course<'h> {
                 let o = evidence.history.operation(s.operation);
                 !o.marks.has(Marks::SHADOW) && o.scope.is_some()
             })
-            .map(move |s| Course::of(&evidence, s))
+            .map(move |s| StreamView::of(&evidence, s))
     }
 
     /// The changes among some deliveries, with their indices.
@@ -147,7 +147,7 @@ impl<'h> Course<'h> {
     }
 }
 
-impl Course<'_> {
+impl StreamView<'_> {
     /// The first delivery of each (key, revision) of the stream, initial part included.
     pub fn first_deliveries(&self) -> FxHashMap<(KeyId, Revision), usize> {
         let mut first = FxHashMap::default();

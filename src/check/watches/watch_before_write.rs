@@ -2,13 +2,13 @@
 
 use crate::check::etcd::watches;
 use crate::check::facts::staleness;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Delivery, OperationId, Revision};
 use crate::order::{EvidenceRef, write_of_event};
 
-/// Audit times are cut to microseconds.
-const GRAIN: i64 = 1_000;
+/// Nanoseconds to which audit times are cut.
+const AUDIT_TIME_RESOLUTION: i64 = 1_000;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -23,29 +23,29 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence) {
+    for view in StreamView::all(evidence) {
         let mut checked = 0;
-        for (index, d) in course.changes(course.initial.start..course.live.end) {
+        for (index, d) in view.changes(view.initial.start..view.live.end) {
             let own = write_of_event(evidence.history, &evidence.order.timeline, index).filter(|write| {
                 let o = evidence.history.operation(*write);
-                d.at.is_known() && o.invoke.is_known() && o.clock.is_some() && o.clock == course.operation.clock
+                d.at.is_known() && o.invoke.is_known() && o.clock.is_some() && o.clock == view.operation.clock
             });
-            let alone = evidence.order.heads.alone_against(EvidenceRef::Delivery(index as u32, course.watch)).first();
-            let Some(write) = own.or(alone.copied()) else { continue };
+            let lone = evidence.order.heads.alone_against(EvidenceRef::Delivery(index as u32, view.watch)).first();
+            let Some(write) = own.or(lone.copied()) else { continue };
             checked += 1;
             let early = evidence.history.operations.invoke(write.index()).since(d.at);
-            if early > GRAIN {
-                found(evidence, ruling, &course, (index, d), (write, own.is_some()), early);
+            if early > AUDIT_TIME_RESOLUTION {
+                found(evidence, ruling, &view, (index, d), (write, own.is_some()), early);
             }
         }
-        ruling.checked_many(course.operation.incarnation, checked);
+        ruling.checked_many(view.operation.incarnation, checked);
     }
 }
 
 fn found(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    course: &Course<'_>,
+    view: &StreamView<'_>,
     (index, d): (usize, &Delivery),
     (write, is_own): (OperationId, bool),
     early: i64,
@@ -68,14 +68,14 @@ fn found(
         ),
     };
     let facts = vec![
-        evidence.delivery(index, course.watch, format!("received {words}")),
+        evidence.delivery(index, view.watch, format!("received {words}")),
         evidence.request(write, Revision::NONE, format!("{asked} was sent")),
         evidence.operation(write, revision, format!("it was answered as committed at revision {revision}")),
     ];
     let draft = Draft {
         summary: format!(
             "{} received {words} {:.3} ms before the write {made} was sent",
-            evidence.observer_words(&course.operation),
+            evidence.observer_words(&view.operation),
             early as f64 / 1e6
         ),
         facts,
@@ -90,9 +90,9 @@ fn found(
         }
         .to_owned(),
         consequence: "a client that acts on the event acts on a state that did not exist".to_owned(),
-        ..course.draft(d.key)
+        ..view.draft(d.key)
     };
-    ruling.found(course.settle(draft));
+    ruling.found(view.settle(draft));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-duplicate.md")]
 
 use crate::check::etcd;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::Revision;
 
@@ -18,41 +18,40 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence) {
+    for view in StreamView::all(evidence) {
         let mut reached = Revision::NONE;
         // Only an event at or below the highest revision can be a repeat. The lookup table is built at the first one.
         let mut first = None;
-        let unmarked =
-            if course.marker.is_some() { course.live.clone() } else { course.initial.start..course.live.end };
-        if course.marker.is_some() {
-            reached = course.changes(course.initial.clone()).map(|(_, d)| d.revision).max().unwrap_or_default();
+        let unmarked = if view.marker.is_some() { view.live.clone() } else { view.initial.start..view.live.end };
+        if view.marker.is_some() {
+            reached = view.changes(view.initial.clone()).map(|(_, d)| d.revision).max().unwrap_or_default();
         }
-        for (index, d) in course.changes(unmarked) {
-            ruling.checked(course.operation.incarnation);
+        for (index, d) in view.changes(unmarked) {
+            ruling.checked(view.operation.incarnation);
             if d.revision > reached {
                 reached = d.revision;
                 continue;
             }
-            let first = first.get_or_insert_with(|| course.first_deliveries());
+            let first = first.get_or_insert_with(|| view.first_deliveries());
             let Some(&earlier) = first.get(&(d.key, d.revision)).filter(|&&e| e < index) else { continue };
             let (event, before) = (evidence.delivery_words(index), evidence.delivery_words(earlier));
             let draft = Draft {
                 summary: format!(
                     "{} received the change of {} at revision {} twice on one stream",
-                    evidence.observer_words(&course.operation),
+                    evidence.observer_words(&view.operation),
                     evidence.history.key_name(d.key),
                     d.revision
                 ),
                 facts: vec![
-                    evidence.delivery(earlier, course.watch, format!("received {before}")),
-                    evidence.delivery(index, course.watch, format!("received {event} again on the same stream")),
+                    evidence.delivery(earlier, view.watch, format!("received {before}")),
+                    evidence.delivery(index, view.watch, format!("received {event} again on the same stream")),
                 ],
                 reason: "A watch delivers each change once: one revision of one key is one change.".to_owned(),
                 refuted_by: "a record that shows two streams here".to_owned(),
                 consequence: "a client that counts events, or reacts to each, acts twice on one change".to_owned(),
-                ..course.draft(d.key)
+                ..view.draft(d.key)
             };
-            ruling.found(course.settle(draft));
+            ruling.found(view.settle(draft));
         }
     }
 }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-filter.md")]
 
 use crate::check::etcd::watches;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{AttributesId, DeliveryKind, KeyId, Marks, Operation, ScopeId, Verb};
 
@@ -18,16 +18,16 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence).filter(|course| !course.is_saved()) {
-        let o = course.operation;
-        for (index, d) in course.changes(course.initial.start..course.live.end) {
+    for view in StreamView::all(evidence).filter(|view| !view.is_saved()) {
+        let o = view.operation;
+        for (index, d) in view.changes(view.initial.start..view.live.end) {
             ruling.checked(o.incarnation);
             // A DELETED event of a selection carries labels from before the object left.
             let attributes = if d.kind == DeliveryKind::Deleted { AttributesId::NONE } else { d.attributes };
             let Some(how) = outside(evidence, o.scope, d.key, attributes) else { continue };
             let event = evidence.delivery_words(index);
-            let fact = evidence.delivery(index, course.watch, format!("received {event}"));
-            let asked = evidence.request(course.watch, o.asked_revision, format!("asked for {}", course.words()));
+            let fact = evidence.delivery(index, view.watch, format!("received {event}"));
+            let asked = evidence.request(view.watch, o.asked_revision, format!("asked for {}", view.words()));
             ruling.found(draft(evidence, &o, d.key, &format!("received {event}, {how}"), vec![asked, fact]));
         }
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-prehistory.md")]
 
 use crate::check::etcd;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Asked, Marks, Revision};
 
@@ -18,13 +18,13 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence) {
-        let Some(start) = course.start else {
-            from_now(evidence, &course, ruling);
+    for view in StreamView::all(evidence) {
+        let Some(start) = view.start else {
+            from_now(evidence, &view, ruling);
             continue;
         };
-        for (index, d) in course.changes(course.live.clone()) {
-            ruling.checked(course.operation.incarnation);
+        for (index, d) in view.changes(view.live.clone()) {
+            ruling.checked(view.operation.incarnation);
             if d.revision > start {
                 continue;
             }
@@ -32,12 +32,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let draft = Draft {
                 summary: format!(
                     "{} asked {} for the changes after revision {start} and received {event}",
-                    evidence.observer_words(&course.operation),
-                    evidence.server_words(&course.operation),
+                    evidence.observer_words(&view.operation),
+                    evidence.server_words(&view.operation),
                 ),
                 facts: vec![
-                    evidence.request(course.watch, start, format!("asked for every change after revision {start}")),
-                    evidence.delivery(index, course.watch, format!("received {event}")),
+                    evidence.request(view.watch, start, format!("asked for every change after revision {start}")),
+                    evidence.delivery(index, view.watch, format!("received {event}")),
                 ],
                 reason: format!(
                     "A watch from revision {start} starts after it, and an event at {} lies before that start.",
@@ -45,23 +45,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 ),
                 refuted_by: "a record of the request that shows another resourceVersion".to_owned(),
                 consequence: "a client that applies the event goes back to an older state".to_owned(),
-                ..course.draft(d.key)
+                ..view.draft(d.key)
             };
-            ruling.found(course.settle(draft));
+            ruling.found(view.settle(draft));
         }
     }
 }
 
 /// A watch without version and without initial events. The API documents that it starts at the most recent state.
-fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_>) {
-    let o = course.operation;
+fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<'_>) {
+    let o = view.operation;
     if o.asked != Asked::Unset || !o.marks.has(Marks::NO_INITIAL_EVENTS) || !o.invoke.is_known() {
         return;
     }
     let resource = evidence.history.scopes[o.scope.index()].resource;
     let head = evidence.order.heads.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
     let Some(head) = head else { return };
-    for (index, d) in course.changes(course.live.clone()) {
+    for (index, d) in view.changes(view.live.clone()) {
         ruling.checked(o.incarnation);
         if d.revision > head.revision {
             continue;
@@ -78,15 +78,15 @@ fn from_now(evidence: &Evidence<'_>, course: &Course<'_>, ruling: &mut Ruling<'_
             ),
             facts: vec![
                 evidence.showing(head.showing, head.revision, reached),
-                evidence.request(course.watch, Revision::NONE, format!("{} was sent", course.words())),
-                evidence.delivery(index, course.watch, format!("received {event}")),
+                evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())),
+                evidence.delivery(index, view.watch, format!("received {event}")),
             ],
             reason: "A watch without resourceVersion and without initial events is documented to start at the most recent state. Not proved: \
                      servers start such a watch from their cache, which may be stale."
                 .to_owned(),
             refuted_by: "a promise of the server's release to start such a watch from its cache".to_owned(),
             consequence: "a client that applies the event goes back to an older state".to_owned(),
-            ..course.draft(d.key)
+            ..view.draft(d.key)
         };
         ruling.found(draft);
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-reorder.md")]
 
 use crate::check::etcd;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -18,44 +18,44 @@ pub const RULE: Rule = Rule {
 };
 
 /// Larger versions come from stores other than etcd, for which no contract says that a version is one change.
-const ETCD: Revision = Revision::new(1_000_000_000_000_000);
+const MAX_ETCD_REVISION: Revision = Revision::new(1_000_000_000_000_000);
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    for course in Course::all(evidence) {
+    for view in StreamView::all(evidence) {
         let mut last: Option<(usize, Revision)> = None;
         let mut first = None;
-        for (index, d) in course.changes(course.live.clone()) {
-            if course.start.is_some_and(|start| d.revision <= start) {
+        for (index, d) in view.changes(view.live.clone()) {
+            if view.start.is_some_and(|start| d.revision <= start) {
                 continue;
             }
             let Some((before, reached)) = last else {
                 last = Some((index, d.revision));
                 continue;
             };
-            ruling.checked(course.operation.incarnation);
+            ruling.checked(view.operation.incarnation);
             if d.revision > reached {
                 last = Some((index, d.revision));
                 continue;
             }
-            let first = first.get_or_insert_with(|| course.first_deliveries());
+            let first = first.get_or_insert_with(|| view.first_deliveries());
             if first.get(&(d.key, d.revision)).is_some_and(|&earlier| earlier < index) {
                 continue;
             }
             let (event, earlier) = (evidence.delivery_words(index), evidence.delivery_words(before));
             let tied = d.revision == reached;
             let draft = Draft {
-                kind: if tied && d.revision > ETCD { Kind::Suspect } else { Kind::Violation },
+                kind: if tied && d.revision > MAX_ETCD_REVISION { Kind::Suspect } else { Kind::Violation },
                 broken_by: BrokenBy::Server,
-                incarnation: course.operation.incarnation,
+                incarnation: view.operation.incarnation,
                 key: d.key,
-                cause: course.cause(),
+                cause: view.cause(),
                 summary: format!(
                     "{} received {event} after {earlier} on one stream",
-                    evidence.observer_words(&course.operation)
+                    evidence.observer_words(&view.operation)
                 ),
                 facts: vec![
-                    evidence.delivery(before, course.watch, format!("received {earlier}")),
-                    evidence.delivery(index, course.watch, format!("received {event} later on the same stream")),
+                    evidence.delivery(before, view.watch, format!("received {earlier}")),
+                    evidence.delivery(index, view.watch, format!("received {event} later on the same stream")),
                 ],
                 reason: if tied {
                     format!(
@@ -71,7 +71,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 consequence: "a client that keeps the last event of an object keeps an older state as the current one"
                     .to_owned(),
             };
-            ruling.found(course.settle(draft));
+            ruling.found(view.settle(draft));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::check::etcd;
 use crate::check::facts::commit_evidence;
-use crate::check::watches::scope_membership::{By, Membership, Said};
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::scope_membership::{MemberState, Membership, ScopeEvidence};
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Marks, Revision, ScopeId};
 use crate::order::Provenance;
@@ -26,15 +26,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut membership = Membership::of(evidence);
     let mut disagreements = Disagreements::default();
     let mut last = LastEvents::new(history);
-    for course in Course::all(evidence) {
+    for view in StreamView::all(evidence) {
         last.forget();
         let (mut identified, mut checked) = (true, 0);
         let mut reached = Revision::NONE;
-        let initial = history.deliveries[course.initial.clone()].iter();
+        let initial = history.deliveries[view.initial.clone()].iter();
         let began = initial.map(|d| d.revision).max().unwrap_or_default();
-        let scope = course.operation.scope;
+        let scope = view.operation.scope;
         let selects = history.is_selective(scope).then_some(scope);
-        for index in course.initial.start..course.live.end {
+        for index in view.initial.start..view.live.end {
             let d = &history.deliveries[index];
             if d.kind == DeliveryKind::Unidentified {
                 // The event may be about any object.
@@ -50,9 +50,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 last.replace(d.key, None);
                 continue;
             }
-            let live = index >= course.live.start;
+            let live = index >= view.live.start;
             if live {
-                if d.revision <= reached || course.start.is_some_and(|start| d.revision <= start) {
+                if d.revision <= reached || view.start.is_some_and(|start| d.revision <= start) {
                     // The event's place in the order is open, so the membership after it is open too.
                     last.replace(d.key, None);
                     continue;
@@ -60,31 +60,31 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 reached = d.revision;
             }
             let before = last.replace(d.key, Some(index));
-            let in_order = if live && selects.is_none() { by_order(evidence, &course, index) } else { None };
+            let in_order = if live && selects.is_none() { by_order(evidence, &view, index) } else { None };
             checked += u64::from(in_order.is_some());
             if let Some(Err((shown, was))) = in_order {
-                contradicted(evidence, ruling, &course, index, shown, was);
+                contradicted(evidence, ruling, &view, index, shown, was);
                 continue;
             }
             if live {
-                disagreements.hear(evidence, &course, selects, index);
+                disagreements.observe(evidence, &view, selects, index);
             }
             // A state that shows a name twice before its marker belongs to `bad-initial-state`.
-            if !live && (course.marker.is_some() || before.is_none()) {
+            if !live && (view.marker.is_some() || before.is_none()) {
                 continue;
             }
             let before = match before {
                 Some(event) => event.map(|event| {
                     let d = &history.deliveries[event];
-                    let by = By::Event(event, course.watch);
-                    Said { by, uid: d.uid, member: d.kind != DeliveryKind::Deleted }
+                    let source = ScopeEvidence::Event(event, view.watch);
+                    MemberState { source, uid: d.uid, member: d.kind != DeliveryKind::Deleted }
                 }),
-                None => membership.at_start(&course, d.key).filter(|_| identified),
+                None => membership.at_start(&view, d.key).filter(|_| identified),
             };
             let Some(before) = before else { continue };
             checked += 1;
             let same = before.uid == d.uid && d.uid.is_some();
-            let reason = match (d.kind, before.by) {
+            let reason = match (d.kind, before.source) {
                 (DeliveryKind::Added, _) if before.member && same => {
                     "ADDED says that an object enters the scope, and this one was in it."
                 }
@@ -92,40 +92,42 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 _ if before.member => continue,
                 // Servers before 1.10 date the event by the object's last version. The object may have been gone when the
                 // state was taken.
-                (DeliveryKind::Deleted, By::Unsaid(_)) if d.revision < began => continue,
-                (_, By::Event(..)) => "MODIFIED and DELETED are about objects in the scope, and this name had left it.",
+                (DeliveryKind::Deleted, ScopeEvidence::NotYetShown(_)) if d.revision < began => continue,
+                (_, ScopeEvidence::Event(..)) => {
+                    "MODIFIED and DELETED are about objects in the scope, and this name had left it."
+                }
                 (_, _) => {
                     "MODIFIED and DELETED are about objects in the scope, and this one was not in it and had not been added."
                 }
             };
             let event = evidence.delivery_words(index);
-            let earlier = before.by.words(evidence, d.key);
-            let earlier = match before.by {
-                By::Event(_, watch) if watch == course.watch => format!("{earlier} on one stream"),
+            let earlier = before.source.words(evidence, d.key);
+            let earlier = match before.source {
+                ScopeEvidence::Event(_, watch) if watch == view.watch => format!("{earlier} on one stream"),
                 _ => earlier,
             };
-            let mut facts = vec![before.by.fact(evidence, d.key, before.uid)];
+            let mut facts = vec![before.source.fact(evidence, d.key, before.uid)];
             if let Some(start) =
-                course.start.filter(|_| !matches!(before.by, By::Event(_, watch) if watch == course.watch))
+                view.start.filter(|_| !matches!(before.source, ScopeEvidence::Event(_, watch) if watch == view.watch))
             {
-                facts.push(evidence.request(course.watch, start, format!("{} continued from there", course.words())));
+                facts.push(evidence.request(view.watch, start, format!("{} continued from there", view.words())));
             }
             facts.push(evidence.delivery(
                 index,
-                course.watch,
+                view.watch,
                 format!("received {event} as the next event of that name"),
             ));
             let draft = Draft {
-                summary: format!("{} received {event} after {earlier}", evidence.observer_words(&course.operation)),
+                summary: format!("{} received {event} after {earlier}", evidence.observer_words(&view.operation)),
                 facts,
                 reason: format!("{reason} Either the type is wrong or an event between the two was lost."),
                 refuted_by: "a record of the stream that holds an event of this object between the two".to_owned(),
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
-                ..course.draft(d.key)
+                ..view.draft(d.key)
             };
-            ruling.found(evidence.unless_lost(course.settle(draft)));
+            ruling.found(evidence.unless_lost(view.settle(draft)));
         }
-        ruling.checked_many(course.operation.incarnation, checked);
+        ruling.checked_many(view.operation.incarnation, checked);
     }
     disagreements.judge(evidence, ruling);
 }
@@ -160,10 +162,10 @@ impl LastEvents {
 
 /// Whether the type of an event of an unselected scope fits the revision order; `None` if that is open. The error is the
 /// evidence against it, and what the change was.
-fn by_order(evidence: &Evidence<'_>, course: &Course<'_>, index: usize) -> Option<Result<(), (Fact, &'static str)>> {
+fn by_order(evidence: &Evidence<'_>, view: &StreamView<'_>, index: usize) -> Option<Result<(), (Fact, &'static str)>> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
-    if course.operation.marks.has(Marks::SAVED) || !course.operation.scope.is_some() {
+    if view.operation.marks.has(Marks::SAVED) || !view.operation.scope.is_some() {
         return None;
     }
     let versions = timeline.versions(d.key);
@@ -175,7 +177,7 @@ fn by_order(evidence: &Evidence<'_>, course: &Course<'_>, index: usize) -> Optio
     });
     // A watch without a start sends its own state as ADDED, for old objects too.
     if let Some(earlier) =
-        lived.filter(|_| d.kind == DeliveryKind::Added && (course.start.is_some() || course.marker.is_some()))
+        lived.filter(|_| d.kind == DeliveryKind::Added && (view.start.is_some() || view.marker.is_some()))
     {
         let says = format!("{} existed at revision {} already", history.key_name(d.key), earlier.revision);
         return Some(Err((evidence.version(&earlier, says), "the change of an object that existed before")));
@@ -192,7 +194,7 @@ fn by_order(evidence: &Evidence<'_>, course: &Course<'_>, index: usize) -> Optio
 fn contradicted(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    course: &Course<'_>,
+    view: &StreamView<'_>,
     index: usize,
     shown: Fact,
     was: &str,
@@ -200,14 +202,14 @@ fn contradicted(
     let d = &evidence.history.deliveries[index];
     let event = evidence.delivery_words(index);
     let draft = Draft {
-        summary: format!("{} received {event}, which was {was}", evidence.observer_words(&course.operation)),
-        facts: vec![shown, evidence.delivery(index, course.watch, format!("received {event}"))],
+        summary: format!("{} received {event}, which was {was}", evidence.observer_words(&view.operation)),
+        facts: vec![shown, evidence.delivery(index, view.watch, format!("received {event}"))],
         reason: "Without selectors a creation is ADDED and an update is MODIFIED, so this type is wrong.".to_owned(),
         refuted_by: "evidence that the write at that revision was of the other kind".to_owned(),
         consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
-        ..course.draft(d.key)
+        ..view.draft(d.key)
     };
-    ruling.found(course.settle(draft));
+    ruling.found(view.settle(draft));
 }
 
 /// A change in a scope: key, revision, and the scope if it selects.
@@ -222,10 +224,10 @@ struct Disagreements {
 }
 
 impl Disagreements {
-    fn hear(&mut self, evidence: &Evidence<'_>, course: &Course<'_>, selects: Option<ScopeId>, index: usize) {
+    fn observe(&mut self, evidence: &Evidence<'_>, view: &StreamView<'_>, selects: Option<ScopeId>, index: usize) {
         let deliveries = &evidence.history.deliveries;
         let d = &deliveries[index];
-        if d.kind == DeliveryKind::Deleted || !d.uid.is_some() || course.is_saved() {
+        if d.kind == DeliveryKind::Deleted || !d.uid.is_some() || view.is_saved() {
             return;
         }
         let change = (d.key, d.revision, selects.unwrap_or(ScopeId::NONE));
@@ -247,7 +249,7 @@ impl Disagreements {
             let facts = [one, other].map(|(index, watch)| {
                 evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
             });
-            let draft = Course::of(evidence, history.stream_of(other.1).expect("it delivered")).draft(change.0);
+            let draft = StreamView::of(evidence, history.stream_of(other.1).expect("it delivered")).draft(change.0);
             ruling.found(Draft {
                 summary: format!(
                     "{} received {otherwise}, and {} received {said}",

@@ -1,14 +1,14 @@
 #![doc = include_str!("../../../../docs/rules/watch-gap.md")]
 
 mod changes;
-mod lives;
+mod name_reuse;
 mod removals;
 
 use self::changes::Changes;
 use crate::check::etcd;
 use crate::check::facts::state_check::{BEYOND, unless_open};
-use crate::check::watches::scope_membership::{By, Membership, Said as InScope};
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::scope_membership::{MemberState, Membership, ScopeEvidence};
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version, stream_base};
@@ -30,18 +30,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut changes = Changes::new(evidence);
     let mut membership = LazyMembership { evidence, built: None };
     let (mut removals, mut reused) = (None, None);
-    for course in Course::all(evidence) {
-        let Some(end) = identified(evidence, &course) else { continue };
+    for view in StreamView::all(evidence) {
+        let Some(end) = identified(evidence, &view) else { continue };
         if ruling.is_full() {
             ruling.undecided("streams that were not examined, because the report has reached its limit of violations");
             continue;
         }
-        if let Some(account) = Account::open(evidence, &course, end) {
-            account.audit(&mut changes, &mut membership, ruling);
-            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&account, ruling);
+        if let Some(coverage) = Coverage::open(evidence, &view, end) {
+            coverage.audit(&mut changes, &mut membership, ruling);
+            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&coverage, ruling);
         }
-        let reused = reused.get_or_insert_with(|| lives::reused_names(evidence.history));
-        lives::audit(evidence, &course, end, reused, &mut membership, ruling);
+        let reused = reused.get_or_insert_with(|| name_reuse::reused_names(evidence.history));
+        name_reuse::audit(evidence, &view, end, reused, &mut membership, ruling);
     }
     if removals.is_some_and(|removals| removals.skipped) {
         ruling.undecided("removals of unknown revision that were not compared with every stream");
@@ -55,26 +55,26 @@ struct LazyMembership<'e, 'h> {
 }
 
 impl<'h> LazyMembership<'_, 'h> {
-    fn at_start(&mut self, course: &Course<'h>, key: KeyId) -> Option<InScope> {
-        self.built.get_or_insert_with(|| Membership::of(self.evidence)).at_start(course, key)
+    fn at_start(&mut self, view: &StreamView<'h>, key: KeyId) -> Option<MemberState> {
+        self.built.get_or_insert_with(|| Membership::of(self.evidence)).at_start(view, key)
     }
 }
 
 /// The delivery up to which a stream accounts for changes: the first error, or its end. `None` if an event's object is
 /// unknown.
-fn identified(evidence: &Evidence<'_>, course: &Course<'_>) -> Option<usize> {
+fn identified(evidence: &Evidence<'_>, view: &StreamView<'_>) -> Option<usize> {
     let deliveries = &evidence.history.deliveries;
-    let mut all = course.initial.start..course.live.end;
+    let mut all = view.initial.start..view.live.end;
     if deliveries[all.clone()].iter().any(|d| d.kind == DeliveryKind::Unidentified) {
         return None;
     }
-    Some(all.find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(course.live.end))
+    Some(all.find(|&d| deliveries[d].kind == DeliveryKind::Error).unwrap_or(view.live.end))
 }
 
 /// The range of revisions that a stream accounts for.
-struct Account<'c, 'h> {
+struct Coverage<'c, 'h> {
     evidence: &'c Evidence<'h>,
-    course: &'c Course<'h>,
+    view: &'c StreamView<'h>,
     /// Exclusive lower bound.
     after: Revision,
     /// The delivery that shows `after`; `None` if the request does.
@@ -88,7 +88,7 @@ struct Account<'c, 'h> {
 }
 
 /// The events of a stream, by key. Built when a change is not among its events.
-struct Said {
+struct StreamEvents {
     /// Per key: (revision, delivery, whether the object was in the scope after it), by revision.
     of: FxHashMap<KeyId, Vec<(Revision, usize, bool)>>,
     /// Keys with a DELETED event of unknown date.
@@ -97,39 +97,39 @@ struct Said {
     reached: Vec<(Revision, usize)>,
 }
 
-impl<'c, 'h> Account<'c, 'h> {
-    fn open(evidence: &'c Evidence<'h>, course: &'c Course<'h>, end: usize) -> Option<Account<'c, 'h>> {
-        let mut progress = course.progress().filter(|(index, d)| *index < end && d.revision.is_some());
-        let scoped = course.operation.asked != Asked::Unrecorded;
-        let base = stream_base(evidence.history, course.stream.id).filter(|_| scoped);
-        let began_below = course.began_below.filter(|_| scoped && course.initial.start < end);
+impl<'c, 'h> Coverage<'c, 'h> {
+    fn open(evidence: &'c Evidence<'h>, view: &'c StreamView<'h>, end: usize) -> Option<Coverage<'c, 'h>> {
+        let mut progress = view.progress().filter(|(index, d)| *index < end && d.revision.is_some());
+        let scoped = view.operation.asked != Asked::Unrecorded;
+        let base = stream_base(evidence.history, view.stream.id).filter(|_| scoped);
+        let began_below = view.began_below.filter(|_| scoped && view.initial.start < end);
         let (after, opened_by) = match (base, began_below) {
-            (Some(base), _) => (base, course.marker),
+            (Some(base), _) => (base, view.marker),
             // Or from the first event after the initial part, if that is earlier.
-            (None, Some((below, _))) if course.progress().next().is_none_or(|(_, d)| below <= d.revision) => {
-                (below.previous(), Some(course.initial.start))
+            (None, Some((below, _))) if view.progress().next().is_none_or(|(_, d)| below <= d.revision) => {
+                (below.previous(), Some(view.initial.start))
             }
             (None, _) => progress.next().map(|(index, d)| (d.revision, Some(index)))?,
         };
         let through = progress.map(|(_, d)| d.revision).max()?;
-        (through > after).then_some(Account { evidence, course, after, opened_by, through, end, scoped })
+        (through > after).then_some(Coverage { evidence, view, after, opened_by, through, end, scoped })
     }
 
     fn audit(&self, changes: &mut Changes<'h>, membership: &mut LazyMembership<'_, 'h>, ruling: &mut Ruling<'_>) {
-        let (course, history) = (self.course, self.evidence.history);
-        let scope = course.operation.scope;
+        let (view, history) = (self.view, self.evidence.history);
+        let scope = view.operation.scope;
         let selective = history.is_selective(scope);
         let mut delivered: Vec<(Revision, KeyId)> =
-            course.changes(course.live.start..self.end).map(|(_, d)| (d.revision, d.key)).collect();
+            view.changes(view.live.start..self.end).map(|(_, d)| (d.revision, d.key)).collect();
         // A stream out of order is the only case in which this sort moves anything.
         delivered.sort();
         let (mut next, mut kept) = (0, 0);
-        let mut said = selective.then(|| self.said());
-        let owed = match &said {
-            Some(said) => changes.of_selection(scope, self.after, self.through, said.of.keys().copied()),
+        let mut events = selective.then(|| self.events());
+        let expected = match &events {
+            Some(events) => changes.of_selection(scope, self.after, self.through, events.of.keys().copied()),
             None => changes.of(scope, self.after, self.through),
         };
-        for version in owed {
+        for version in expected {
             while delivered.get(next).is_some_and(|d| *d < (version.revision, version.key)) {
                 next += 1;
             }
@@ -139,30 +139,30 @@ impl<'c, 'h> Account<'c, 'h> {
             }
             let puts = version.change.lives() == Some(true);
             let selected = if selective { changes.selects(scope, &version) } else { Some(true) };
-            let said = said.get_or_insert_with(|| self.said());
-            let before = said.before(version.key, version.revision);
-            if !puts && said.undated.contains(&version.key) {
+            let events = events.get_or_insert_with(|| self.events());
+            let before = events.before(version.key, version.revision);
+            if !puts && events.undated.contains(&version.key) {
                 continue;
             }
             let proof = match before {
                 // Any change of an object that the stream holds produces an event: the object stays, or it leaves.
-                Some((index, true)) => Some(Owed::Member(index)),
+                Some((index, true)) => Some(Obligation::Member(index)),
                 _ if !self.scoped => None,
-                _ if puts && selected == Some(true) => Some(Owed::Selected),
+                _ if puts && selected == Some(true) => Some(Obligation::Selected),
                 Some((_, false)) => None,
                 None => {
                     // The list from which the stream continues may have shown the object in the selection.
                     let held = if selective { self.held(membership, version.key) } else { None };
                     held.or_else(|| {
                         if !puts && !selective {
-                            return Some(Owed::Selected);
+                            return Some(Obligation::Selected);
                         }
                         if puts && selected != Some(false) {
                             return None;
                         }
                         let presence = self.evidence.order.presence(history);
                         let start = presence.version_at(version.key, self.after);
-                        start.filter(|v| changes.selects(scope, v) == Some(true)).map(Owed::Start)
+                        start.filter(|v| changes.selects(scope, v) == Some(true)).map(Obligation::Start)
                     })
                 }
             };
@@ -171,11 +171,11 @@ impl<'c, 'h> Account<'c, 'h> {
                     ruling.undecided("a change was not delivered, but its revision answers for two writes");
                 }
                 Some(proof) => {
-                    ruling.checked(course.operation.incarnation);
-                    self.lost(&version, proof, said, ruling);
+                    ruling.checked(view.operation.incarnation);
+                    self.lost(&version, proof, events, ruling);
                 }
                 None if self.scoped && puts && selected.is_none() && history.is_beyond_evidence(scope) => {
-                    self.lost(&version, Owed::Perhaps, said, ruling);
+                    self.lost(&version, Obligation::Perhaps, events, ruling);
                 }
                 None if self.scoped && selected.is_none() => {
                     ruling.undecided("the evidence does not show whether a change concerned the watch's selector");
@@ -183,69 +183,67 @@ impl<'c, 'h> Account<'c, 'h> {
                 None => {}
             }
         }
-        ruling.checked_many(course.operation.incarnation, kept);
+        ruling.checked_many(view.operation.incarnation, kept);
     }
 
     /// Evidence that an object was in the selection when the stream began.
-    fn held(&self, membership: &mut LazyMembership<'_, 'h>, key: KeyId) -> Option<Owed> {
-        let held = membership.at_start(self.course, key).filter(|said| said.member)?;
-        Some(Owed::Held(held.by, held.uid))
+    fn held(&self, membership: &mut LazyMembership<'_, 'h>, key: KeyId) -> Option<Obligation> {
+        let held = membership.at_start(self.view, key).filter(|state| state.member)?;
+        Some(Obligation::Held(held.source, held.uid))
     }
 
-    fn said(&self) -> Said {
-        let (course, history) = (self.course, self.evidence.history);
-        let mut said = Said { of: FxHashMap::default(), undated: FxHashSet::default(), reached: Vec::new() };
-        for (index, d) in course.changes(course.initial.start..self.end) {
-            said.of.entry(d.key).or_default().push((d.revision, index, d.kind != DeliveryKind::Deleted));
+    fn events(&self) -> StreamEvents {
+        let (view, history) = (self.view, self.evidence.history);
+        let mut events = StreamEvents { of: FxHashMap::default(), undated: FxHashSet::default(), reached: Vec::new() };
+        for (index, d) in view.changes(view.initial.start..self.end) {
+            events.of.entry(d.key).or_default().push((d.revision, index, d.kind != DeliveryKind::Deleted));
         }
-        for line in said.of.values_mut() {
-            line.sort();
+        for of_key in events.of.values_mut() {
+            of_key.sort();
         }
-        for index in course.initial.start..self.end {
+        for index in view.initial.start..self.end {
             if self.evidence.order.timeline.is_misdated(index) {
-                said.undated.insert(history.deliveries[index].key);
+                events.undated.insert(history.deliveries[index].key);
             }
         }
-        for (index, d) in course.progress().filter(|(index, _)| *index < self.end) {
-            if said.reached.last().is_none_or(|(reached, _)| d.revision > *reached) {
-                said.reached.push((d.revision, index));
+        for (index, d) in view.progress().filter(|(index, _)| *index < self.end) {
+            if events.reached.last().is_none_or(|(reached, _)| d.revision > *reached) {
+                events.reached.push((d.revision, index));
             }
         }
-        said
+        events
     }
 
-    fn lost(&self, version: &Version, owed: Owed, said: &Said, ruling: &mut Ruling<'_>) {
-        let (evidence, course, o) = (self.evidence, self.course, self.course.operation);
+    fn lost(&self, version: &Version, obligation: Obligation, events: &StreamEvents, ruling: &mut Ruling<'_>) {
+        let (evidence, view, o) = (self.evidence, self.view, self.view.operation);
         let name = evidence.history.key_name(version.key);
         let mut facts = vec![match self.opened_by {
-            None => evidence.request(course.watch, self.after, format!("{} was sent", course.words())),
-            Some(index) => {
-                evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index)))
-            }
+            None => evidence.request(view.watch, self.after, format!("{} was sent", view.words())),
+            Some(index) => evidence.delivery(index, view.watch, format!("received {}", evidence.delivery_words(index))),
         }];
-        let mut because = match course.began_below.filter(|_| self.opened_by == Some(course.initial.start)) {
+        let mut because = match view.began_below.filter(|_| self.opened_by == Some(view.initial.start)) {
             Some((below, _)) => format!(
                 "The write of revision {below} was sent after the first event had come, so the stream's own state \
                 lies below it. "
             ),
             None => String::new(),
         };
-        match owed {
-            Owed::Selected | Owed::Perhaps => {}
-            Owed::Held(by, uid) => {
-                facts.push(by.fact(evidence, version.key, uid));
+        match obligation {
+            Obligation::Selected | Obligation::Perhaps => {}
+            Obligation::Held(source, uid) => {
+                facts.push(source.fact(evidence, version.key, uid));
                 because +=
                     "The object was in the selection when the stream began, so any change of it produces an event. ";
             }
-            Owed::Member(index) => {
+            Obligation::Member(index) => {
                 facts.push(evidence.delivery(
                     index,
-                    course.watch,
+                    view.watch,
                     format!("received {}", evidence.delivery_words(index)),
                 ));
                 because += "The stream held the object, so any change of it produces an event. ";
             }
-            Owed::Start(start) => {
+            Obligation::Start(start) => {
                 facts.push(
                     evidence.version(&start, format!("{name} was in the selection at revision {}", start.revision)),
                 );
@@ -253,11 +251,11 @@ impl<'c, 'h> Account<'c, 'h> {
             }
         }
         facts.push(evidence.version(version, evidence.change_words(version)));
-        let passed = said.reached.partition_point(|(reached, _)| *reached < version.revision);
-        let Some(&(reached, index)) = said.reached.get(passed) else { return };
+        let passed = events.reached.partition_point(|(reached, _)| *reached < version.revision);
+        let Some(&(reached, index)) = events.reached.get(passed) else { return };
         facts.push(evidence.delivery(
             index,
-            course.watch,
+            view.watch,
             format!(
                 "received {} and nothing of {name} at revision {}",
                 evidence.delivery_words(index),
@@ -274,7 +272,7 @@ impl<'c, 'h> Account<'c, 'h> {
                 evidence.server_words(&o),
                 evidence.observer_words(&o),
                 version.revision,
-                course.words()
+                view.words()
             ),
             facts,
             reason: format!(
@@ -286,16 +284,16 @@ impl<'c, 'h> Account<'c, 'h> {
             consequence:
                 "the client keeps the old state of the object until the object changes again or the client lists again"
                     .to_owned(),
-            ..course.draft(version.key)
+            ..view.draft(version.key)
         };
-        let draft = if let Owed::Perhaps = owed { unless_open(draft, Some(BEYOND)) } else { draft };
-        ruling.found(evidence.unless_lost(course.settle(draft)));
+        let draft = if let Obligation::Perhaps = obligation { unless_open(draft, Some(BEYOND)) } else { draft };
+        ruling.found(evidence.unless_lost(view.settle(draft)));
     }
 }
 
 /// The reason why the stream had to deliver a change.
 #[derive(Clone, Copy)]
-enum Owed {
+enum Obligation {
     /// The change lies in the scope.
     Selected,
     /// The stream had delivered the object.
@@ -303,17 +301,17 @@ enum Owed {
     /// The object was in the selection when the stream began.
     Start(Version),
     /// A list or stream from which this one continues shows the object in the selection.
-    Held(By, Symbol),
+    Held(ScopeEvidence, Symbol),
     /// It may lie in the scope: the evidence keeps nothing of the field that the selector names.
     Perhaps,
 }
 
-impl Said {
+impl StreamEvents {
     /// The stream's last event of a key below a revision: the delivery, and whether the object was in the scope after it.
     fn before(&self, key: KeyId, revision: Revision) -> Option<(usize, bool)> {
-        let line = self.of.get(&key)?;
-        let at = line.partition_point(|l| l.0 < revision).checked_sub(1)?;
-        Some((line[at].1, line[at].2))
+        let events = self.of.get(&key)?;
+        let at = events.partition_point(|event| event.0 < revision).checked_sub(1)?;
+        Some((events[at].1, events[at].2))
     }
 }
 

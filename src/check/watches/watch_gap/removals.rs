@@ -2,14 +2,14 @@
 //! DELETED event. A removal lies between two known revisions; a stream must reach the upper one to have passed it.
 
 use crate::check::facts::removals;
-use crate::check::watches::watch_gap::Account;
+use crate::check::watches::watch_gap::Coverage;
 use crate::check::{Draft, Evidence, Ruling};
 use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
 use crate::order::{Change, Removal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Pairs of a stream and a removal that are examined in one history.
-const PAIRS: usize = 50_000_000;
+/// Upper bound on the pairs of a stream and a removal that are examined in one history.
+const MAX_PAIRS: usize = 50_000_000;
 
 /// Removals bounded on both sides, by resource. The rule on changes handles those for which the revision order may know the
 /// deletion.
@@ -34,77 +34,77 @@ impl<'e> Removals<'e> {
     }
 
     /// States the removals that a stream went past without an event.
-    pub(super) fn audit(&mut self, account: &Account<'_, '_>, ruling: &mut Ruling<'_>) {
-        let (evidence, course) = (account.evidence, account.course);
-        let (history, scope) = (evidence.history, course.operation.scope);
+    pub(super) fn audit(&mut self, coverage: &Coverage<'_, '_>, ruling: &mut Ruling<'_>) {
+        let (evidence, view) = (coverage.evidence, coverage.view);
+        let (history, scope) = (evidence.history, view.operation.scope);
         let Some(removals) = self.of.get(&history.scopes[scope.index()].resource) else { return };
         self.pairs += removals.len();
-        if self.pairs > PAIRS {
+        if self.pairs > MAX_PAIRS {
             self.skipped = true;
             return;
         }
-        let passed = |r: &&&Removal| r.before.is_some_and(|before| before <= account.through.next());
-        let mut seen: Option<Seen> = None;
+        let passed = |r: &&&Removal| r.before.is_some_and(|before| before <= coverage.through.next());
+        let mut shown: Option<ShownObjects> = None;
         for removal in removals.iter().filter(passed).filter(|r| history.covers_key(scope, r.key)) {
-            let seen = seen.get_or_insert_with(|| Seen::of(account));
-            let held = seen.held.get(&removal.key).filter(|(_, revision)| Some(*revision) < removal.before);
+            let shown = shown.get_or_insert_with(|| ShownObjects::of(coverage));
+            let held = shown.held.get(&removal.key).filter(|(_, revision)| Some(*revision) < removal.before);
             let held = held.filter(|(index, _)| history.deliveries[*index].uid == removal.uid);
-            let whole = account.scoped && !history.is_selective(scope) && account.after <= removal.after;
-            if seen.ended.contains(&removal.key) || !(held.is_some() || whole) {
+            let whole = coverage.scoped && !history.is_selective(scope) && coverage.after <= removal.after;
+            if shown.ended.contains(&removal.key) || !(held.is_some() || whole) {
                 continue;
             }
-            ruling.checked(course.operation.incarnation);
-            lost(account, removal, held.map(|(index, _)| *index), ruling);
+            ruling.checked(view.operation.incarnation);
+            lost(coverage, removal, held.map(|(index, _)| *index), ruling);
         }
     }
 }
 
 /// The events of a stream, by name.
-struct Seen {
+struct ShownObjects {
     /// The last delivery that shows the object, and its revision.
     held: FxHashMap<KeyId, (usize, Revision)>,
     /// Names with a DELETED event, whatever its date.
     ended: FxHashSet<KeyId>,
 }
 
-impl Seen {
-    fn of(account: &Account<'_, '_>) -> Seen {
-        let mut seen = Seen { held: FxHashMap::default(), ended: FxHashSet::default() };
-        for index in account.course.initial.start..account.end {
-            let d = &account.evidence.history.deliveries[index];
+impl ShownObjects {
+    fn of(coverage: &Coverage<'_, '_>) -> ShownObjects {
+        let mut shown = ShownObjects { held: FxHashMap::default(), ended: FxHashSet::default() };
+        for index in coverage.view.initial.start..coverage.end {
+            let d = &coverage.evidence.history.deliveries[index];
             match d.kind {
                 DeliveryKind::Deleted => {
-                    seen.ended.insert(d.key);
+                    shown.ended.insert(d.key);
                 }
                 _ if d.key.is_some() => {
-                    seen.held.insert(d.key, (index, d.revision));
+                    shown.held.insert(d.key, (index, d.revision));
                 }
                 _ => {}
             }
         }
-        seen
+        shown
     }
 }
 
-fn lost(account: &Account<'_, '_>, removal: &Removal, held: Option<usize>, ruling: &mut Ruling<'_>) {
-    let (evidence, course, o) = (account.evidence, account.course, account.course.operation);
+fn lost(coverage: &Coverage<'_, '_>, removal: &Removal, held: Option<usize>, ruling: &mut Ruling<'_>) {
+    let (evidence, view, o) = (coverage.evidence, coverage.view, coverage.view.operation);
     let name = evidence.history.key_name(removal.key);
     let through = removal.before.map_or(Revision::NONE, Revision::previous);
-    let reached = course.progress().find(|(index, d)| *index < account.end && d.revision >= through);
+    let reached = view.progress().find(|(index, d)| *index < coverage.end && d.revision >= through);
     let Some((reached, d)) = reached else { return };
     let mut facts = vec![match held {
-        Some(index) => evidence.delivery(index, course.watch, format!("received {}", evidence.delivery_words(index))),
-        None => evidence.request(course.watch, account.after, format!("{} was sent", course.words())),
+        Some(index) => evidence.delivery(index, view.watch, format!("received {}", evidence.delivery_words(index))),
+        None => evidence.request(view.watch, coverage.after, format!("{} was sent", view.words())),
     }];
     facts.extend(removals::facts(evidence, removal));
     let says = format!("received {} and no end of {name}", evidence.delivery_words(reached));
-    facts.push(evidence.delivery(reached, course.watch, says));
+    facts.push(evidence.delivery(reached, view.watch, says));
     let draft = Draft {
         summary: format!(
             "{} never sent {} the deletion of {name}: the stream ({}) went past it to {}",
             evidence.server_words(&o),
             evidence.observer_words(&o),
-            course.words(),
+            view.words(),
             d.revision
         ),
         facts,
@@ -115,7 +115,7 @@ fn lost(account: &Account<'_, '_>, removal: &Removal, held: Option<usize>, rulin
         ),
         refuted_by: "a more complete record of the stream with the DELETED event".to_owned(),
         consequence: "the client keeps an object that is gone, until it lists again".to_owned(),
-        ..course.draft(removal.key)
+        ..view.draft(removal.key)
     };
-    ruling.found(evidence.unless_lost(course.settle(draft)));
+    ruling.found(evidence.unless_lost(view.settle(draft)));
 }

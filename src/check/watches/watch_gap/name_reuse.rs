@@ -3,8 +3,8 @@
 
 use super::LazyMembership;
 use crate::check::facts::commit_evidence;
-use crate::check::watches::scope_membership::By;
-use crate::check::watches::stream_view::Course;
+use crate::check::watches::scope_membership::ScopeEvidence;
+use crate::check::watches::stream_view::StreamView;
 use crate::check::{Draft, Evidence, Ruling};
 use crate::history::{DeliveryKind, History, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
@@ -30,7 +30,7 @@ pub(super) fn reused_names(history: &History) -> FxHashSet<KeyId> {
 /// Deletions in the revision order are changes like others and belong to `watch-gap` itself.
 pub(super) fn audit<'h>(
     evidence: &Evidence<'h>,
-    course: &Course<'h>,
+    view: &StreamView<'h>,
     end: usize,
     reused: &FxHashSet<KeyId>,
     membership: &mut LazyMembership<'_, 'h>,
@@ -40,14 +40,14 @@ pub(super) fn audit<'h>(
         return;
     }
     // Per name, what the stream holds: evidence, uid and revision. `None` means that this is open.
-    let mut held: FxHashMap<KeyId, Option<Held>> = FxHashMap::default();
+    let mut held: FxHashMap<KeyId, Option<HeldObject>> = FxHashMap::default();
     let mut reached = Revision::NONE;
-    for index in course.initial.start..end {
+    for index in view.initial.start..end {
         let d = &evidence.history.deliveries[index];
         if !d.key.is_some() {
             continue;
         }
-        let live = index >= course.live.start;
+        let live = index >= view.live.start;
         // An event that is out of order, or without a date, leaves open what the stream holds.
         let ordered = !live || d.revision > reached;
         if live && d.revision.is_some() {
@@ -59,37 +59,37 @@ pub(super) fn audit<'h>(
         let shows = matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted);
         let placed = ordered && shows && d.uid.is_some() && d.revision.is_some();
         let holds = placed && d.kind != DeliveryKind::Deleted;
-        let now = holds.then_some((By::Event(index, course.watch), d.uid, d.revision));
+        let now = holds.then_some((ScopeEvidence::Event(index, view.watch), d.uid, d.revision));
         let before = held.insert(d.key, now);
         // A state that shows a name twice before its marker belongs to `bad-initial-state`.
-        if placed && (live || course.marker.is_none()) {
-            let before = before.unwrap_or_else(|| if live { at_start(membership, course, d.key) } else { None });
+        if placed && (live || view.marker.is_none()) {
+            let before = before.unwrap_or_else(|| if live { at_start(membership, view, d.key) } else { None });
             if let Some(before) = before.filter(|before| before.1 != d.uid && before.2 < d.revision) {
-                deletion(evidence, course, before, index, ruling);
+                deletion(evidence, view, before, index, ruling);
             }
         }
     }
 }
 
-type Held = (By, Symbol, Revision);
+type HeldObject = (ScopeEvidence, Symbol, Revision);
 
 /// The object that the scope held under a name when the stream began.
-fn at_start<'h>(membership: &mut LazyMembership<'_, 'h>, course: &Course<'h>, key: KeyId) -> Option<Held> {
-    let start = course.start?;
-    let said = membership.at_start(course, key).filter(|said| said.member && said.uid.is_some())?;
-    Some((said.by, said.uid, start))
+fn at_start<'h>(membership: &mut LazyMembership<'_, 'h>, view: &StreamView<'h>, key: KeyId) -> Option<HeldObject> {
+    let start = view.start?;
+    let state = membership.at_start(view, key).filter(|state| state.member && state.uid.is_some())?;
+    Some((state.source, state.uid, start))
 }
 
 fn deletion(
     evidence: &Evidence<'_>,
-    course: &Course<'_>,
-    (held, uid, since): Held,
+    view: &StreamView<'_>,
+    (held, uid, since): HeldObject,
     index: usize,
     ruling: &mut Ruling<'_>,
 ) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
-    ruling.checked(course.operation.incarnation);
+    ruling.checked(view.operation.incarnation);
     // A deletion in the revision order is reported with its revision. One object with two uids belongs to `identity-break`.
     let of_it =
         |v: &Version| v.change == Change::Deleted && v.revision < d.revision && (v.uid == uid || !v.uid.is_some());
@@ -103,16 +103,16 @@ fn deletion(
         summary: format!(
             "{} never sent {} the deletion of {name} with uid {}: the stream ({}) continued with another object of \
             that name",
-            evidence.server_words(&course.operation),
-            evidence.observer_words(&course.operation),
+            evidence.server_words(&view.operation),
+            evidence.observer_words(&view.operation),
             evidence.short_uid(uid),
-            course.words()
+            view.words()
         ),
         facts: vec![
             held.fact(evidence, d.key, uid),
             evidence.delivery(
                 index,
-                course.watch,
+                view.watch,
                 format!("received {} with another uid as the next event of that name", evidence.delivery_words(index)),
             ),
         ],
@@ -121,7 +121,7 @@ fn deletion(
             .to_owned(),
         refuted_by: "a more complete record of the stream with the DELETED event".to_owned(),
         consequence: "a client that acts on deletions (finalizers, addresses, volumes) misses this one".to_owned(),
-        ..course.draft(d.key)
+        ..view.draft(d.key)
     };
-    ruling.found(evidence.unless_lost(course.settle(draft)));
+    ruling.found(evidence.unless_lost(view.settle(draft)));
 }
