@@ -21,7 +21,7 @@ pub fn is_absence(o: &Operation) -> bool {
 }
 
 /// Whether an object certainly had a name at a revision.
-pub fn was_borne(evidence: &Evidence<'_>, key: KeyId, revision: Revision) -> bool {
+pub fn certainly_existed(evidence: &Evidence<'_>, key: KeyId, revision: Revision) -> bool {
     evidence.order.presence(evidence.history).at(key, revision).is_some()
 }
 
@@ -105,7 +105,7 @@ fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Opt
 
 /// An answer to a session that a name has no object.
 #[derive(Clone, Copy, Debug)]
-pub struct Denial {
+pub struct NotFoundAnswer {
     /// The time of the answer.
     pub time: Time,
     /// The answer shows the state of this revision or a later one.
@@ -114,18 +114,18 @@ pub struct Denial {
     pub id: OperationId,
 }
 
-/// The denials of every session, by session, name and clock.
+/// The 404 answers to every session, by session, name and clock.
 #[derive(Debug, Default)]
-pub struct Denials {
-    /// Per clock, the denials with a higher revision than all before them, in order of time.
-    of: FxHashMap<(u32, KeyId, ClockId), Vec<Denial>>,
+pub struct NotFoundAnswers {
+    /// Per clock, the answers with a higher revision than all before them, in order of time.
+    of: FxHashMap<(u32, KeyId, ClockId), Vec<NotFoundAnswer>>,
 }
 
-impl Denials {
-    /// Collects the denials of reads with a memory that are not deliberate.
-    pub fn collect(evidence: &Evidence<'_>) -> Denials {
+impl NotFoundAnswers {
+    /// Collects the answers to reads with a memory that are not deliberate.
+    pub fn collect(evidence: &Evidence<'_>) -> NotFoundAnswers {
         let (history, order) = (evidence.history, evidence.order);
-        let mut denials = Denials::default();
+        let mut answers = NotFoundAnswers::default();
         // A 404 to a write may come from an admission webhook, about another object.
         for (id, o) in evidence.of_verbs(&[Verb::Get]) {
             let counts = is_absence(&o) && o.ret.is_known() && remembers(history, o.incarnation);
@@ -134,80 +134,87 @@ impl Denials {
             }
             let Some(revision) = reached(evidence, &o) else { continue };
             let session = order.sessions.index_of(o.incarnation);
-            let of = denials.of.entry((session, o.key, o.clock)).or_default();
-            of.push(Denial { time: o.ret, revision, id });
+            let of = answers.of.entry((session, o.key, o.clock)).or_default();
+            of.push(NotFoundAnswer { time: o.ret, revision, id });
         }
-        denials.of.values_mut().for_each(keep_rising);
-        denials
+        answers.of.values_mut().for_each(keep_rising);
+        answers
     }
 
-    /// Whether there is no denial.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// The denial with the highest revision that a session had before a request, if it reaches the given version.
-    pub fn before(&self, evidence: &Evidence<'_>, o: &Operation, key: KeyId, version: Revision) -> Option<Denial> {
+    /// The answer with the highest revision that a session had before a request, if it reaches the given version.
+    pub fn before(
+        &self,
+        evidence: &Evidence<'_>,
+        o: &Operation,
+        key: KeyId,
+        version: Revision,
+    ) -> Option<NotFoundAnswer> {
         let order = evidence.order;
         let of = self.of.get(&(order.sessions.index_of(o.incarnation), key, o.clock))?;
-        let before = |denial: &Denial| order.clocks.before((denial.time, o.clock), (o.invoke, o.clock));
+        let before = |answer: &NotFoundAnswer| order.clocks.before((answer.time, o.clock), (o.invoke, o.clock));
         let last = of.partition_point(before).checked_sub(1)?;
-        Some(of[last]).filter(|denial| denial.revision >= version)
+        Some(of[last]).filter(|answer| answer.revision >= version)
     }
 }
 
-/// Sorts the denials of one clock by time, and keeps those with a higher revision than all before them.
-fn keep_rising(of: &mut Vec<Denial>) {
-    of.sort_by_key(|denial| (denial.time, denial.id));
+/// Sorts the answers of one clock by time, and keeps those with a higher revision than all before them.
+fn keep_rising(of: &mut Vec<NotFoundAnswer>) {
+    of.sort_by_key(|answer| (answer.time, answer.id));
     let mut highest = Revision::NONE;
-    of.retain(|denial| {
-        let raises = denial.revision > highest;
-        highest = highest.max(denial.revision);
+    of.retain(|answer| {
+        let raises = answer.revision > highest;
+        highest = highest.max(answer.revision);
         raises
     });
 }
 
-/// The denials to reads of the most recent state, whoever read, and the lives of the names that they are about.
+/// The 404 answers to reads of the most recent state, whoever read, and the lives of the names that they are about.
 #[derive(Debug, Default)]
-pub struct FreshDenials {
-    /// By name and clock, as in [`Denials`].
-    of: FxHashMap<KeyId, BTreeMap<ClockId, Vec<Denial>>>,
+pub struct ConsistentNotFoundAnswers {
+    /// By name and clock, as in [`NotFoundAnswers`].
+    of: FxHashMap<KeyId, BTreeMap<ClockId, Vec<NotFoundAnswer>>>,
     /// The first version that certainly existed of each life.
-    born: FxHashMap<(KeyId, Symbol), Revision>,
+    first_existing: FxHashMap<(KeyId, Symbol), Revision>,
 }
 
-impl FreshDenials {
+impl ConsistentNotFoundAnswers {
     /// Collects them.
-    pub fn collect(evidence: &Evidence<'_>) -> FreshDenials {
+    pub fn collect(evidence: &Evidence<'_>) -> ConsistentNotFoundAnswers {
         let (history, timeline) = (evidence.history, &evidence.order.timeline);
-        let mut fresh = FreshDenials::default();
+        let mut fresh = ConsistentNotFoundAnswers::default();
         for (id, o) in evidence.of_verbs(&[Verb::Get]) {
             if !is_absence(&o) || !o.ret.is_known() || promise(history, &o, None).0 != Promise::MostRecent {
                 continue;
             }
             let Some(revision) = reached(evidence, &o) else { continue };
             let of = fresh.of.entry(o.key).or_default().entry(o.clock).or_default();
-            of.push(Denial { time: o.ret, revision, id });
+            of.push(NotFoundAnswer { time: o.ret, revision, id });
         }
         fresh.of.values_mut().flat_map(BTreeMap::values_mut).for_each(keep_rising);
         for &key in fresh.of.keys() {
             for version in timeline.versions(key).iter() {
                 if version.change.lives() == Some(true) && version.provenance < Provenance::Base {
-                    fresh.born.entry((key, version.uid)).or_insert(version.revision);
+                    fresh.first_existing.entry((key, version.uid)).or_insert(version.revision);
                 }
             }
         }
         fresh
     }
 
-    /// A denial before a request, to a read that was sent when the life of a deletion existed or was over. So the deletion was
-    /// complete before the request.
+    /// A 404 answer before a request, to a read that was sent when the life of a deletion existed or was over. So the
+    /// deletion was complete before the request.
     pub fn after(&self, evidence: &Evidence<'_>, end: &Version, o: &Operation) -> Option<OperationId> {
-        let born = *self.born.get(&(end.key, end.uid)).filter(|born| **born < end.revision)?;
+        let first_existing =
+            *self.first_existing.get(&(end.key, end.uid)).filter(|first_existing| **first_existing < end.revision)?;
         let is_before = |time, clock| evidence.order.clocks.before((time, clock), (o.invoke, o.clock));
         self.of.get(&end.key)?.iter().find_map(|(clock, of)| {
-            let last = of.partition_point(|denial| is_before(denial.time, *clock)).checked_sub(1)?;
-            (of[last].revision >= born).then_some(of[last].id)
+            let last = of.partition_point(|answer| is_before(answer.time, *clock)).checked_sub(1)?;
+            (of[last].revision >= first_existing).then_some(of[last].id)
         })
     }
 }
@@ -220,7 +227,10 @@ fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     let own = || {
         let frontier = order.frontiers.of(history, order, o.incarnation, resource)?;
         let of_key = [frontier.keys.get(&o.key), frontier.commits_of.get(&o.key)].into_iter().flatten();
-        of_key.filter_map(|line| line.before(&order.clocks, o.clock, o.invoke)).map(|sight| sight.revision).max()
+        of_key
+            .filter_map(|maxima| maxima.before(&order.clocks, o.clock, o.invoke))
+            .map(|observation| observation.revision)
+            .max()
     };
     match promise(history, o, None).0 {
         Promise::MostRecent => head(),

@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 ];
                 found(evidence, ruling, &o, minimum, format!("the state of revision {revision}"), facts);
             }
-        } else if is_absence && absence::was_borne(evidence, o.key, minimum) {
+        } else if is_absence && absence::certainly_existed(evidence, o.key, minimum) {
             ruling.checked(o.incarnation);
             if let Some(facts) = absence::refuted(evidence, id, &o, minimum) {
                 found(evidence, ruling, &o, minimum, "404 (not found)".to_owned(), facts);

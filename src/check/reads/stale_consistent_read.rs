@@ -129,7 +129,7 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
     let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else { return };
-    if !absence::was_borne(evidence, o.key, head.revision) {
+    if !absence::certainly_existed(evidence, o.key, head.revision) {
         return;
     }
     ruling.checked(o.incarnation);

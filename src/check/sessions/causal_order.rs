@@ -65,8 +65,8 @@ mod tests {
     fn an_effect_before_its_cause_is_a_hazard_with_the_whole_cycle() {
         let trial = trial(&RULE, TEXT);
         assert_eq!(trial.kinds(), [Kind::Hazard]);
-        let told: Vec<&str> = trial.findings[0].certificate.facts.iter().map(|f| f.says.as_str()).collect();
-        insta::assert_snapshot!(told.join("\n"), @"
+        let facts: Vec<&str> = trial.findings[0].certificate.facts.iter().map(|f| f.says.as_str()).collect();
+        insta::assert_snapshot!(facts.join("\n"), @"
         deployer saw configmaps default/a at version 12, which o had written
         deployer did CREATE pods default/p after GET configmaps default/a
         auditor saw pods default/p at version 15, which deployer had written

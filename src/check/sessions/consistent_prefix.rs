@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
 
 /// Committed writes of processes, by decision and by object.
 #[derive(Default)]
-struct Acts {
+struct CommittedWrites {
     of_decision: FxHashMap<(IncarnationId, Symbol), Series>,
     of_key: FxHashMap<(IncarnationId, KeyId), Series>,
     /// Per object that is observed, the time when its last write was sent. Used for observations that lack nothing.
@@ -43,15 +43,15 @@ impl Series {
     }
 }
 
-impl Acts {
+impl CommittedWrites {
     /// Collects the writes that may follow an observation.
-    fn collect(evidence: &Evidence<'_>) -> Acts {
-        let mut acts = Acts::default();
+    fn collect(evidence: &Evidence<'_>) -> CommittedWrites {
+        let mut committed = CommittedWrites::default();
         let mut observed = vec![false; evidence.history.keys.len()];
         for observation in observed_effect::observations(evidence).filter(|observation| observation.key.is_some()) {
             observed[observation.key.index()] = true;
             if !is_settled(evidence, &observation) {
-                acts.of_key.entry((observation.incarnation, observation.key)).or_default();
+                committed.of_key.entry((observation.incarnation, observation.key)).or_default();
             }
         }
         for (id, o) in evidence.of_verbs(&Verb::WRITES) {
@@ -59,23 +59,23 @@ impl Acts {
                 continue;
             }
             if o.decision.is_some() {
-                acts.of_decision.entry((o.incarnation, o.decision)).or_default().push(id, &o);
+                committed.of_decision.entry((o.incarnation, o.decision)).or_default().push(id, &o);
             }
             if !observed[o.key.index()] {
                 continue;
             }
             let of = (o.incarnation, o.key);
-            if let Some(of_key) = acts.of_key.get_mut(&of) {
+            if let Some(of_key) = committed.of_key.get_mut(&of) {
                 of_key.push(id, &o);
             }
-            let last = acts.last.entry(of).or_insert(o.invoke);
+            let last = committed.last.entry(of).or_insert(o.invoke);
             *last = o.invoke.max(*last);
         }
-        let series = acts.of_decision.values_mut().chain(acts.of_key.values_mut());
+        let series = committed.of_decision.values_mut().chain(committed.of_key.values_mut());
         for (_, writes) in series.flat_map(|series| &mut series.0) {
             writes.sort_unstable();
         }
-        acts
+        committed
     }
 
     /// Whether a write of the object followed an observation that lacks nothing.
@@ -112,35 +112,35 @@ fn is_settled(evidence: &Evidence<'_>, observation: &ObservedEffect) -> bool {
 }
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let acts = Acts::collect(evidence);
+    let committed = CommittedWrites::collect(evidence);
     for observation in observed_effect::observations(evidence) {
         if is_settled(evidence, &observation) {
-            if acts.follow(evidence, &observation) {
+            if committed.follow(evidence, &observation) {
                 ruling.checked(observation.incarnation);
             }
             continue;
         }
-        let Some(act) = acts.after(evidence, &observation) else { continue };
+        let Some(write) = committed.after(evidence, &observation) else { continue };
         ruling.checked(observation.incarnation);
         let Some(effect) = observed_effect::before(evidence, observation, |link| link == Link::Written) else {
             continue;
         };
         let of = |key| evidence.history.resource_of(key);
         if of(effect.cause.key) != of(effect.effect.key) {
-            found(evidence, ruling, &effect, act);
+            found(evidence, ruling, &effect, write);
         }
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, act: OperationId) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, write: OperationId) {
     let history = evidence.history;
     let Some(mut facts) = effect.facts(evidence).filter(|facts| facts.len() < 5) else { return };
-    let (incarnation, o) = (effect.observation.incarnation, history.operation(act));
+    let (incarnation, o) = (effect.observation.incarnation, history.operation(write));
     let client = history.short_client(incarnation);
     let writer = history.short_client(history.operation(effect.effect.writer).incarnation);
     let (cause, seen) = (history.key_name(effect.cause.key), history.key_name(effect.effect.key));
     let acted = format!("{client} acted: {} of {}", o.verb.name(), history.key_name(o.key));
-    facts.push(evidence.operation(act, o.answered, acted));
+    facts.push(evidence.operation(write, o.answered, acted));
     ruling.found(Draft {
         kind: Kind::Hazard,
         broken_by: BrokenBy::Nobody,

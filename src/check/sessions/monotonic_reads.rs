@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/monotonic-reads.md")]
 
 use crate::check::facts::absence;
-use crate::check::facts::absence::{Denials, is_absence};
+use crate::check::facts::absence::{NotFoundAnswers, is_absence};
 use crate::check::facts::awareness::doubt;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{
@@ -32,11 +32,11 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// The most observations above an answer that are examined for one answer.
-const SIGHTS: usize = 10_000;
+/// Upper bound on the observations above an answer that are examined for one answer.
+const MAX_OBSERVATIONS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let denials = Denials::collect(evidence);
+    let not_found_answers = NotFoundAnswers::collect(evidence);
     let sessions = &evidence.order.sessions;
     let lists =
         evidence.of_verbs(&[Verb::List]).filter(|(_, o)| is_whole(o) && !evidence.history.is_selective(o.scope));
@@ -49,8 +49,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         // No version follows the observed one, so only an absence can show that it was gone.
-        let is_told = !denials.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
-        if evidence.order.frontiers.is_current(id) && !is_told {
+        let may_be_absent = !not_found_answers.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
+        if evidence.order.frontiers.is_current(id) && !may_be_absent {
             if o.is_answered() {
                 ruling.checked(o.incarnation);
             }
@@ -61,7 +61,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         else {
             continue;
         };
-        let reader = Reader { evidence, frontier, denials: &denials, id, o: &o };
+        let reader = Reader { evidence, frontier, not_found_answers: &not_found_answers, id, o: &o };
         match o.verb {
             Verb::List if o.is_answered() => {
                 if let Some(revision) = evidence.order.listed_at(evidence.history, id) {
@@ -100,14 +100,14 @@ fn id_fact(evidence: &Evidence<'_>, id: OperationId, revision: Revision) -> Fact
 struct Reader<'r> {
     evidence: &'r Evidence<'r>,
     frontier: Frontier<'r>,
-    denials: &'r Denials,
+    not_found_answers: &'r NotFoundAnswers,
     id: OperationId,
     o: &'r Operation,
 }
 
 /// An earlier observation, and the reason why it contradicts the later one.
 struct Conflict {
-    sight: Observation,
+    observation: Observation,
     version: Option<Version>,
     kind: Kind,
     because: String,
@@ -123,8 +123,8 @@ impl Reader<'_> {
             let says = format!("it listed version {}", item.revision);
             let listed = self.evidence.item(self.id, item.key, item.uid, item.revision, says);
             self.state(conflict, self.saw(revision), vec![listed], ruling);
-        } else if let Some(sight) = self.unproved_above(revision) {
-            self.suspect_clock(sight, revision, fact(), ruling);
+        } else if let Some(observation) = self.unproved_above(revision) {
+            self.suspect_clock(observation, revision, fact(), ruling);
         } else if let Some(conflict) =
             self.below_its_start(revision).or_else(|| self.above_of_unknown_selection(revision))
         {
@@ -141,30 +141,32 @@ impl Reader<'_> {
     /// before.
     fn below_its_start(&self, revision: Revision) -> Option<Conflict> {
         let (order, o) = (self.evidence.order, self.o);
-        let line = self.frontier.begun.get(&o.scope)?;
-        let sight = line.before(&order.clocks, o.clock, o.invoke).filter(|sight| sight.revision > revision)?;
+        let maxima = self.frontier.begun.get(&o.scope)?;
+        let observation =
+            maxima.before(&order.clocks, o.clock, o.invoke).filter(|observation| observation.revision > revision)?;
         let because = "both are of one scope. Not proved: the observations of the process before its watch began are \
                       not recorded, and a client may have the number from another client"
             .to_owned();
-        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+        Some(Conflict { observation, version: None, kind: Kind::Suspect, because })
     }
 
     /// An observation of an object of which the evidence does not show whether the list selects it.
     fn above_of_unknown_selection(&self, revision: Revision) -> Option<Conflict> {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
-        let mut sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
-        let is_open = |sight: &Observation| {
-            let version = order.timeline.version_at(sight.key, sight.revision);
+        let mut observations =
+            self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(MAX_OBSERVATIONS);
+        let is_open = |observation: &Observation| {
+            let version = order.timeline.version_at(observation.key, observation.revision);
             let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
-            history.covers_key(o.scope, sight.key)
-                && history.selects(o.scope, sight.key, attributes).is_none()
-                && !self.was_outside(sight.key, revision, sight.revision)
+            history.covers_key(o.scope, observation.key)
+                && history.selects(o.scope, observation.key, attributes).is_none()
+                && !self.was_outside(observation.key, revision, observation.revision)
         };
-        let sight = sights.find(is_open)?;
+        let observation = observations.find(is_open)?;
         let because = "the object that it had seen may be inside the list's scope. Not proved: the evidence does not \
                       show the fields that the selectors name"
             .to_owned();
-        Some(Conflict { sight, version: None, kind: Kind::Suspect, because })
+        Some(Conflict { observation, version: None, kind: Kind::Suspect, because })
     }
 
     /// Whether a version of an object between two revisions, or the last one before them, is known to be outside the
@@ -181,46 +183,47 @@ impl Reader<'_> {
 
     /// An item with a version that was gone when an earlier answer showed that the name has no object.
     fn listed_again(&self) -> Option<(Conflict, Item)> {
-        if self.denials.is_empty() {
+        if self.not_found_answers.is_empty() {
             return None;
         }
         let items = self.evidence.history.items_of(self.o).iter();
         items
             .filter(|item| item.revision.is_some())
-            .find_map(|item| Some((self.denied(item.key, item.revision)?, *item)))
+            .find_map(|item| Some((self.absent_before(item.key, item.revision)?, *item)))
     }
 
     /// An earlier answer that the name has no object, after the end of the given version.
-    fn denied(&self, key: KeyId, version: Revision) -> Option<Conflict> {
-        let denial = self.denials.before(self.evidence, self.o, key, version)?;
-        let sight = Observation {
-            time: denial.time,
+    fn absent_before(&self, key: KeyId, version: Revision) -> Option<Conflict> {
+        let not_found = self.not_found_answers.before(self.evidence, self.o, key, version)?;
+        let observation = Observation {
+            time: not_found.time,
             clock: self.o.clock,
-            revision: denial.revision,
+            revision: not_found.revision,
             key,
-            evidence: EvidenceRef::Answer(denial.id),
+            evidence: EvidenceRef::Answer(not_found.id),
         };
         let because = "that version was gone when an earlier answer said that the object does not exist".to_owned();
-        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
+        Some(Conflict { observation, version: None, kind: Kind::Violation, because })
     }
 
     /// Judges a 404: the process had seen the object, and the object existed from then on.
     fn absent(&self, ruling: &mut Ruling<'_>) {
         let (evidence, o) = (self.evidence, self.o);
         let (history, order) = (evidence.history, evidence.order);
-        let own = self.frontier.keys.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        let own = self.frontier.keys.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         let of_scope = |scope: ScopeId| {
-            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
-            let version = order.timeline.at_or_before(o.key, sight.revision)?;
+            let observation = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let version = order.timeline.at_or_before(o.key, observation.revision)?;
             (history.covers_key(scope, o.key) && history.selects(scope, o.key, version.attributes) == Some(true))
-                .then_some(sight)
+                .then_some(observation)
         };
         let seen = own.into_iter().chain(self.frontier.scopes.ids().into_iter().filter_map(of_scope));
-        for sight in seen.filter(|sight| absence::was_borne(evidence, o.key, sight.revision)) {
+        for observation in seen.filter(|observation| absence::certainly_existed(evidence, o.key, observation.revision))
+        {
             ruling.checked(o.incarnation);
-            let Some(facts) = absence::refuted(evidence, self.id, o, sight.revision) else { continue };
+            let Some(facts) = absence::refuted(evidence, self.id, o, observation.revision) else { continue };
             let because = "the object that it had seen existed the whole time".to_owned();
-            let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+            let conflict = Conflict { observation, version: None, kind: Kind::Violation, because };
             let saw = format!("was answered that {} does not exist", history.key_name(o.key));
             return self.state(conflict, saw, facts, ruling);
         }
@@ -238,9 +241,11 @@ impl Reader<'_> {
         // The same scope first, because it gives the simplest proof.
         scopes.sort_by_key(|&s| (s != o.scope, s));
         for scope in scopes {
-            let line = self.frontier.scopes.get(&scope);
-            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
-            if sight.revision <= revision || !history.scopes_may_overlap(scope, o.scope) {
+            let maxima = self.frontier.scopes.get(&scope);
+            let Some(observation) = maxima.and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke)) else {
+                continue;
+            };
+            if observation.revision <= revision || !history.scopes_may_overlap(scope, o.scope) {
                 continue;
             }
             let resource = history.scopes[o.scope.index()].resource;
@@ -250,12 +255,12 @@ impl Reader<'_> {
                         && (history.selects(s, v.key, v.attributes) == Some(true) || self.was_selected(s, v))
                 })
             };
-            let version = order.timeline.of_resource(resource, revision, sight.revision).find(inside);
+            let version = order.timeline.of_resource(resource, revision, observation.revision).find(inside);
             if version.is_some() {
                 let because = "the change in between lies inside both scopes".to_owned();
-                return Some(Conflict { sight, version, kind: Kind::Violation, because });
+                return Some(Conflict { observation, version, kind: Kind::Violation, because });
             }
-            let is_quiet = order.timeline.covers(history, o.scope, revision, sight.revision, Provenance::Event);
+            let is_quiet = order.timeline.covers(history, o.scope, revision, observation.revision, Provenance::Event);
             if scope == o.scope {
                 let because = match is_quiet {
                     true => {
@@ -264,13 +269,13 @@ impl Reader<'_> {
                     }
                     false => "both show the same scope",
                 };
-                return Some(Conflict { sight, version, kind: Kind::Violation, because: because.to_owned() });
+                return Some(Conflict { observation, version, kind: Kind::Violation, because: because.to_owned() });
             }
             if is_quiet {
                 continue;
             }
             let because = "the two scopes overlap, and no change in between is known inside both".to_owned();
-            weaker = weaker.or(Some(Conflict { sight, version, kind: Kind::Suspect, because }));
+            weaker = weaker.or(Some(Conflict { observation, version, kind: Kind::Suspect, because }));
         }
         weaker
     }
@@ -286,49 +291,50 @@ impl Reader<'_> {
     /// Earlier observations of single objects inside the scope.
     fn above_in_objects(&self, revision: Revision) -> Option<Conflict> {
         let (order, o) = (self.evidence.order, self.o);
-        let sights = self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(SIGHTS);
+        let observations =
+            self.frontier.objects.above(&order.clocks, o.clock, o.invoke, revision).take(MAX_OBSERVATIONS);
         let mut best: Option<Observation> = None;
-        for sight in sights {
-            if best.is_none_or(|best| best.revision < sight.revision) && self.is_inside(&sight) {
-                best = Some(sight);
+        for observation in observations {
+            if best.is_none_or(|best| best.revision < observation.revision) && self.is_inside(&observation) {
+                best = Some(observation);
             }
         }
-        best.map(|sight| Conflict {
-            sight,
-            version: order.timeline.version_at(sight.key, sight.revision),
+        best.map(|observation| Conflict {
+            observation,
+            version: order.timeline.version_at(observation.key, observation.revision),
             kind: Kind::Violation,
             because: "the object that it had seen is inside the list's scope".to_owned(),
         })
     }
 
     /// Whether an observed object is inside the list's scope.
-    fn is_inside(&self, sight: &Observation) -> bool {
+    fn is_inside(&self, observation: &Observation) -> bool {
         let (history, o) = (self.evidence.history, self.o);
-        if !history.covers_key(o.scope, sight.key) {
+        if !history.covers_key(o.scope, observation.key) {
             return false;
         }
         // The answer to a deletion shows a revision of the object, and not whether the revision is that of the deletion. So it is
         // of no known version.
-        let version = self.evidence.order.timeline.version_at(sight.key, sight.revision);
+        let version = self.evidence.order.timeline.version_at(observation.key, observation.revision);
         let attributes = version.map_or(AttributesId::NONE, |version| version.attributes);
-        let selected = history.selects(o.scope, sight.key, attributes);
+        let selected = history.selects(o.scope, observation.key, attributes);
         // If the list's selector is undecided, a delivery counts only if the list has the object: the object may have entered
         // or left the selection.
-        let is_listed = || history.items_of(o).iter().any(|item| item.key == sight.key);
+        let is_listed = || history.items_of(o).iter().any(|item| item.key == observation.key);
         selected.unwrap_or_else(is_listed)
     }
 
     /// Judges one object at a version.
     fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
-        let own = self.frontier.keys.get(&key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
-        if let Some(sight) = own.filter(|s| s.revision > revision) {
+        let own = self.frontier.keys.get(&key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
+        if let Some(observation) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
-            let version = order.timeline.version_at(key, sight.revision);
-            let conflict = Conflict { sight, version, kind: Kind::Violation, because };
+            let version = order.timeline.version_at(key, observation.revision);
+            let conflict = Conflict { observation, version, kind: Kind::Violation, because };
             return self.state(conflict, self.saw(revision), vec![fact()], ruling);
         }
-        if let Some(conflict) = self.denied(key, revision).or_else(|| self.missed(key, revision)) {
+        if let Some(conflict) = self.absent_before(key, revision).or_else(|| self.missed(key, revision)) {
             return self.state(conflict, self.saw(revision), vec![fact()], ruling);
         }
         let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
@@ -339,15 +345,17 @@ impl Reader<'_> {
             if !history.covers_key(scope, key) {
                 continue;
             }
-            let line = self.frontier.scopes.get(&scope);
-            let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { continue };
-            let between = order.timeline.between(key, revision, sight.revision);
+            let maxima = self.frontier.scopes.get(&scope);
+            let Some(observation) = maxima.and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke)) else {
+                continue;
+            };
+            let between = order.timeline.between(key, revision, observation.revision);
             let version = between
                 .iter()
                 .find(|v| history.selects(scope, v.key, v.attributes) == Some(true) || self.was_selected(scope, v));
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
-                let conflict = Conflict { sight, version: Some(version), kind: Kind::Violation, because };
+                let conflict = Conflict { observation, version: Some(version), kind: Kind::Violation, because };
                 return self.state(conflict, self.saw(revision), vec![fact()], ruling);
             }
         }
@@ -362,16 +370,16 @@ impl Reader<'_> {
             return None;
         }
         let of_scope = |scope: ScopeId| {
-            let sight = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
-            let EvidenceRef::Answer(id) = sight.evidence else { return None };
+            let observation = self.frontier.scopes.get(&scope)?.before(&order.clocks, o.clock, o.invoke)?;
+            let EvidenceRef::Answer(id) = observation.evidence else { return None };
             let list = history.operation(id);
-            let is_whole = list.verb == Verb::List && list.answered == sight.revision && is_whole(&list);
-            let counts = is_whole && sight.revision >= revision && !history.is_selective(scope);
-            (counts && history.covers_key(scope, key) && history.item(&list, key).is_none()).then_some(sight)
+            let is_whole = list.verb == Verb::List && list.answered == observation.revision && is_whole(&list);
+            let counts = is_whole && observation.revision >= revision && !history.is_selective(scope);
+            (counts && history.covers_key(scope, key) && history.item(&list, key).is_none()).then_some(observation)
         };
-        let sight = self.frontier.scopes.ids().into_iter().find_map(of_scope)?;
+        let observation = self.frontier.scopes.ids().into_iter().find_map(of_scope)?;
         let because = "that version was gone in the state that it had listed".to_owned();
-        Some(Conflict { sight, version: None, kind: Kind::Violation, because })
+        Some(Conflict { observation, version: None, kind: Kind::Violation, because })
     }
 
     /// Judges the beginning of a watch, and what a reflector's stream delivers again.
@@ -403,64 +411,68 @@ impl Reader<'_> {
     fn repeated(&self, ruling: &mut Ruling<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let Some(stream) = history.stream_of(self.id) else { return };
-        let line = self.frontier.scopes.get(&o.scope);
-        let Some(sight) = line.and_then(|line| line.before(&order.clocks, o.clock, o.invoke)) else { return };
+        let maxima = self.frontier.scopes.get(&o.scope);
+        let Some(observation) = maxima.and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke)) else {
+            return;
+        };
         let seen = stream.deliveries().find(|&index| {
             let d = &history.deliveries[index];
             d.key.is_some()
                 && d.revision.is_some()
-                && d.revision <= sight.revision
+                && d.revision <= observation.revision
                 && !order.timeline.is_misdated(index)
         });
         // An event at the watermark itself was delivered before, as were those below it. Only the latter count.
-        let Some(index) = seen.filter(|&i| history.deliveries[i].revision < sight.revision) else { return };
+        let Some(index) = seen.filter(|&i| history.deliveries[i].revision < observation.revision) else { return };
         let d = &history.deliveries[index];
         let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
         let because = "one reflector of one scope had reached a higher revision".to_owned();
-        let conflict = Conflict { sight, version: None, kind: Kind::Violation, because };
+        let conflict = Conflict { observation, version: None, kind: Kind::Violation, because };
         self.state(conflict, self.saw(d.revision), vec![fact], ruling);
     }
 
     /// A higher observation that precedes the request only by unrelated times of two clocks.
     fn unproved_above(&self, revision: Revision) -> Option<Observation> {
         let (order, o) = (self.evidence.order, self.o);
-        let progress = self.frontier.scopes.get(&o.scope).and_then(|line| line.before_by_the_clock(o.invoke));
-        let object = self.frontier.objects.before_by_the_clock(o.invoke).filter(|sight| self.is_inside(sight));
+        let progress = self.frontier.scopes.get(&o.scope).and_then(|maxima| maxima.before_by_the_clock(o.invoke));
+        let object =
+            self.frontier.objects.before_by_the_clock(o.invoke).filter(|observation| self.is_inside(observation));
         let is_open = |s: &Observation| s.clock != o.clock || order.clocks.several(o.clock).is_some();
         [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
     }
 
-    fn suspect_clock(&self, sight: Observation, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
-        let offset = self.o.invoke.since(sight.time) as f64 / 1e6;
+    fn suspect_clock(&self, observation: Observation, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+        let offset = self.o.invoke.since(observation.time) as f64 / 1e6;
         let because = format!(
             "by the recorded times, the later request was sent after the earlier answer. Not proved: clocks that \
             differ by {offset:.3} ms explain the order of the times, and nothing rules that out (--clock-skew)"
         );
-        let conflict = Conflict { sight, version: None, kind: Kind::Suspect, because };
+        let conflict = Conflict { observation, version: None, kind: Kind::Suspect, because };
         self.state(conflict, self.saw(revision), vec![fact], ruling);
     }
 
     /// States the finding: `saw` and `shown` are the later observation in words and as facts.
     fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
-        let Conflict { sight, version, kind, because } = conflict;
+        let Conflict { observation, version, kind, because } = conflict;
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
-        let earlier_life = match sight.evidence {
+        let earlier_life = match observation.evidence {
             EvidenceRef::Answer(id) | EvidenceRef::Delivery(_, id) => history.operation(id).incarnation,
         };
         let restarted = earlier_life != o.incarnation;
-        let mut facts = vec![evidence.showing(sight.evidence, sight.revision, seen_words(evidence, &sight))];
-        if let Some(version) = version.filter(|v| v.revision < sight.revision) {
+        let mut facts =
+            vec![evidence.showing(observation.evidence, observation.revision, seen_words(evidence, &observation))];
+        if let Some(version) = version.filter(|v| v.revision < observation.revision) {
             facts.push(evidence.version(&version, evidence.change_words(&version)));
         }
         shown.retain(|fact| (fact.position, fact.operation) != (facts[0].position, facts[0].operation));
         facts.extend(shown);
         let client = evidence.short_client(o);
         let after = if restarted { "its process before the restart" } else { "it" };
-        let told = history.incarnations[o.incarnation.index()].told_by.sentence();
-        let server = self.broken_by(sight.revision);
+        let identified_by = history.incarnations[o.incarnation.index()].told_by.sentence();
+        let server = self.broken_by(observation.revision);
         // A request for the most recent state had to get it, whichever session had seen it before.
         let doubt = match (kind, server) {
-            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (sight.evidence, sight.time), o),
+            (Kind::Violation, BrokenBy::Nobody) => doubt(evidence, (observation.evidence, observation.time), o),
             _ => None,
         };
         let kind = if doubt.is_some() { Kind::Suspect } else { kind };
@@ -483,11 +495,11 @@ impl Reader<'_> {
             cause: format!("{}|{}", history.resource_name(history.scopes[o.scope.index()].resource), restarted),
             summary: format!(
                 "{client} {saw} after {after} had seen revision {}: it went back in time",
-                sight.revision
+                observation.revision
             ),
             facts,
             reason: format!("No observation of a process lies below one that it made before (monotonic reads): \
-                            {because}. {demand} Process lives: {told}."),
+                            {because}. {demand} Process lives: {identified_by}."),
             refuted_by: "evidence that the two observations are of different processes, or that the earlier one was complete only after the later request was sent".to_owned(),
             consequence: "it acts on an older state than it had: deleted objects reappear in its cache until its \
                          stream catches up".to_owned(),
@@ -506,9 +518,9 @@ impl Reader<'_> {
 }
 
 /// An earlier observation in words.
-fn seen_words(evidence: &Evidence<'_>, sight: &Observation) -> String {
+fn seen_words(evidence: &Evidence<'_>, observation: &Observation) -> String {
     let history = evidence.history;
-    match sight.evidence {
+    match observation.evidence {
         EvidenceRef::Delivery(index, _) => {
             let d = &history.deliveries[index as usize];
             let object = if d.key.is_some() { history.key_name(d.key) } else { String::new() };
@@ -523,10 +535,12 @@ fn seen_words(evidence: &Evidence<'_>, sight: &Observation) -> String {
             let o = history.operation(id);
             let request = history.request_name(&o);
             match o.verb {
-                Verb::Watch => format!("{request}: it had reached {}", sight.revision),
+                Verb::Watch => format!("{request}: it had reached {}", observation.revision),
                 _ if is_absence(&o) => format!("{request}: the answer was 404"),
-                Verb::Update if sight.revision == o.asked_revision => format!("{request}: that version was its base"),
-                _ => format!("{request} showed it revision {}", sight.revision),
+                Verb::Update if observation.revision == o.asked_revision => {
+                    format!("{request}: that version was its base")
+                }
+                _ => format!("{request} showed it revision {}", observation.revision),
             }
         }
     }

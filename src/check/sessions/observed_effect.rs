@@ -8,8 +8,8 @@ use crate::ingest::Time;
 use crate::order::graph::{Access, HappensBefore, Record, Touch, Units};
 use crate::order::{EvidenceRef, Frontier, Observation, PerKeyMax, RunningMax, Version, is_deliberate, remembers};
 
-/// The most observations of each resource that are examined for one observation, the latest first.
-const SIGHTS: usize = 64;
+/// Upper bound on the observations of each resource that are examined for one observation, the latest first.
+const MAX_OBSERVATIONS: usize = 64;
 
 /// One observation: a state of one object or of a scope at a revision.
 #[derive(Clone, Copy, Debug)]
@@ -130,8 +130,8 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
         // An effect has a higher revision than its cause if both come from one counter.
         let shared = history.share_counter(resource, observation.resource);
         let above = if shared { lacks } else { Revision::NONE };
-        for sight in frontier.objects.above(&order.clocks, clock, time, above).take(SIGHTS) {
-            let effect = order.timeline.version_at(sight.key, sight.revision);
+        for observed in frontier.objects.above(&order.clocks, clock, time, above).take(MAX_OBSERVATIONS) {
+            let effect = order.timeline.version_at(observed.key, observed.revision);
             let Some(effect) = effect.filter(|v| v.writer.is_some() && v.key != observation.key) else { continue };
             let writer = history.operation(effect.writer);
             let stranger = order.sessions.are_two(history, writer.incarnation, observation.incarnation);
@@ -144,7 +144,7 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
                 continue;
             };
             if wanted(link) && cause.writer.is_some() && cause.key != effect.key {
-                let seen = record(sight.evidence);
+                let seen = record(observed.evidence);
                 return Some(Effect { observation, cause, link, effect, seen });
             }
         }
@@ -162,8 +162,8 @@ fn cause(
 ) -> Option<(Version, Link)> {
     let (history, order) = (evidence.history, evidence.order);
     let (clocks, moment) = (&order.clocks, (writer.invoke, writer.clock));
-    let version = |sight: Observation| {
-        let version = order.timeline.version_at(sight.key, sight.revision)?;
+    let version = |observed: Observation| {
+        let version = order.timeline.version_at(observed.key, observed.revision)?;
         let inside = match next {
             Some(next) => version.key == next.key,
             None => {
@@ -173,13 +173,13 @@ fn cause(
         };
         (inside && version.revision > observation.revision).then_some(version)
     };
-    let highest = |line: &RunningMax<'_>, keyed: &PerKeyMax<'_>| match next {
+    let highest = |maximum: &RunningMax<'_>, keyed: &PerKeyMax<'_>| match next {
         Some(next) => keyed.get(&next.key)?.before(clocks, moment.1, moment.0),
-        None => line.before(clocks, moment.1, moment.0),
+        None => maximum.before(clocks, moment.1, moment.0),
     };
     let written = highest(&known.commits, &known.commits_of).and_then(version).map(|v| (v, Link::Written));
     let seen = highest(&known.objects, &known.keys)
-        .and_then(|sight| Some((version(sight)?, Link::Seen(record(sight.evidence)))));
+        .and_then(|observed| Some((version(observed)?, Link::Seen(record(observed.evidence)))));
     // A version that the writer wrote itself does not need an observation.
     match (written, seen) {
         (Some(written), Some(seen)) if written.0.revision >= seen.0.revision => Some(written),

@@ -19,8 +19,8 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-/// The most own commits above an answer that are examined for one answer.
-const COMMITS: usize = 10_000;
+/// Upper bound on the own commits above an answer that are examined for one answer.
+const MAX_COMMITS: usize = 10_000;
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let (history, order) = (evidence.history, evidence.order);
@@ -84,7 +84,7 @@ impl Observer<'_> {
             }
         }
         let Some(revision) = order.listed_at(history, self.id) else { return };
-        let commits = self.frontier.commits.above(&order.clocks, o.clock, o.invoke, revision).take(COMMITS);
+        let commits = self.frontier.commits.above(&order.clocks, o.clock, o.invoke, revision).take(MAX_COMMITS);
         for commit in commits {
             if !history.covers_key(o.scope, commit.key) {
                 continue;
@@ -138,7 +138,8 @@ impl Observer<'_> {
 
     fn object(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
         let (order, o) = (self.evidence.order, self.o);
-        let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
+        let own =
+            self.frontier.commits_of.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         if let Some(commit) = own.filter(|c| c.revision > revision) {
             self.state(commit.evidence, commit.revision, o.key, self.saw(revision), vec![fact()], ruling);
         }
@@ -147,8 +148,11 @@ impl Observer<'_> {
     /// Judges a 404 for an object that the process had written and that existed from then on.
     fn absent(&self, ruling: &mut Ruling<'_>) {
         let (evidence, order, o) = (self.evidence, self.evidence.order, self.o);
-        let own = self.frontier.commits_of.get(&o.key).and_then(|line| line.before(&order.clocks, o.clock, o.invoke));
-        let Some(commit) = own.filter(|commit| absence::was_borne(evidence, o.key, commit.revision)) else { return };
+        let own =
+            self.frontier.commits_of.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
+        let Some(commit) = own.filter(|commit| absence::certainly_existed(evidence, o.key, commit.revision)) else {
+            return;
+        };
         ruling.checked(o.incarnation);
         if let Some(facts) = absence::refuted(evidence, self.id, o, commit.revision) {
             let saw = "then received 404 for it".to_owned();

@@ -29,8 +29,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let read = |line: &crate::order::RunningMax<'_>| line.before(&order.clocks, o.clock, o.invoke);
-        let sights = [read(&frontier.progress), read(&frontier.objects)];
-        let Some(seen) = sights.into_iter().flatten().max_by_key(|s| (s.revision, s.evidence)) else { continue };
+        let observations = [read(&frontier.progress), read(&frontier.objects)];
+        let Some(seen) = observations.into_iter().flatten().max_by_key(|s| (s.revision, s.evidence)) else { continue };
         ruling.checked(o.incarnation);
         if seen.revision > commit.revision {
             fallen.push((commit.key, commit.revision, commit.id, seen.evidence, seen.revision));

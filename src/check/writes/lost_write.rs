@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/lost-write.md")]
 
 use crate::check::etcd::writes;
-use crate::check::facts::absence::FreshDenials;
+use crate::check::facts::absence::ConsistentNotFoundAnswers;
 use crate::check::facts::{commit_evidence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Marks, Operation, OperationId, Revision, Verb};
@@ -63,7 +63,7 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if ends.is_empty() {
         return;
     }
-    let denials = OnceCell::new();
+    let not_found_answers = OnceCell::new();
     let removing = evidence.of_verbs(&[Verb::Delete, Verb::Update, Verb::Patch]);
     let names_no_base = |o: &Operation| o.verb == Verb::Delete || !o.asked_revision.is_some();
     for (id, o) in removing.filter(|(_, o)| removes(o) && o.answer_uid.is_some() && names_no_base(o)) {
@@ -74,7 +74,7 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         ruling.checked(o.incarnation);
-        let shown = complete_before(evidence, &end, &o, &denials);
+        let shown = complete_before(evidence, &end, &o, &not_found_answers);
         let is_before = by.is_some_and(|by| clocks.before((o.ret, o.clock), (by.invoke, by.clock)));
         if shown.is_none() && !is_before {
             continue;
@@ -107,7 +107,7 @@ fn complete_before(
     evidence: &Evidence<'_>,
     end: &Version,
     o: &Operation,
-    denials: &OnceCell<FreshDenials>,
+    not_found_answers: &OnceCell<ConsistentNotFoundAnswers>,
 ) -> Option<Fact> {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(end.key);
@@ -120,9 +120,10 @@ fn complete_before(
             format!("revision {} had been reached", head.revision),
         ));
     }
-    let denial = denials.get_or_init(|| FreshDenials::collect(evidence)).after(evidence, end, o)?;
-    let says = format!("{} returned 404 (not found)", history.request_name(&history.operation(denial)));
-    Some(evidence.operation(denial, Revision::NONE, says))
+    let not_found =
+        not_found_answers.get_or_init(|| ConsistentNotFoundAnswers::collect(evidence)).after(evidence, end, o)?;
+    let says = format!("{} returned 404 (not found)", history.request_name(&history.operation(not_found)));
+    Some(evidence.operation(not_found, Revision::NONE, says))
 }
 
 /// Per removal at an unknown revision, the first accepted write of the same object that was sent after the removal's answer.
