@@ -29,7 +29,7 @@ pub fn of_two(history: &History, order: &Order) -> Option<String> {
     if !keys.keys().any(differs) {
         return None;
     }
-    if let Some(anew) = anew(history, &keys) {
+    if let Some(anew) = replaced_cluster(history, &keys) {
         return Some(anew);
     }
     let known = uids(history, &keys);
@@ -78,7 +78,7 @@ struct Change {
 }
 
 /// An observation of an object in an answer: request time, uid, version, position.
-type Sight = (Time, Symbol, Revision, Position);
+type ObjectState = (Time, Symbol, Revision, Position);
 
 /// The reason why the lines of one file belong to a cluster and then to its replacement, if the file was appended to.
 ///
@@ -86,12 +86,12 @@ type Sight = (Time, Symbol, Revision, Position);
 /// node, the service `kubernetes`) have other uids. The version of each lies at or below the highest revision that the file
 /// showed before, so revisions began again. If revisions continue, one cluster created the object again. A restored store
 /// keeps the uids.
-fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String> {
-    let mut sights: BTreeMap<(FileId, KeyId), Vec<Sight>> = BTreeMap::new();
+fn replaced_cluster(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String> {
+    let mut states: BTreeMap<(FileId, KeyId), Vec<ObjectState>> = BTreeMap::new();
     let is_own: Vec<bool> = (0..history.keys.len() as u32).map(|key| is_own(history, immortal, KeyId(key))).collect();
     let mut show = |key: KeyId, uid: Symbol, version: Revision, time: Time, at: Position| {
         if uid.is_some() && time.is_known() && is_own.get(key.index()).is_some_and(|&own| own) {
-            sights.entry((at.file, key)).or_default().push((time, uid, version, at));
+            states.entry((at.file, key)).or_default().push((time, uid, version, at));
         }
     };
     for o in history.operations.iter().filter(|o| o.is_answered() && o.status < 400) {
@@ -102,10 +102,10 @@ fn anew(history: &History, immortal: &FxHashMap<KeyId, Symbol>) -> Option<String
             show(item.key, item.uid, item.revision, o.invoke, o.position);
         }
     }
-    for seen in sights.values_mut() {
+    for seen in states.values_mut() {
         seen.sort_unstable_by_key(|(time, uid, ..)| (*time, *uid));
     }
-    let changes = sights.iter().filter_map(|((file, key), seen)| Some((*file, change(*key, seen)?)));
+    let changes = states.iter().filter_map(|((file, key), seen)| Some((*file, change(*key, seen)?)));
     let mut of_file: BTreeMap<FileId, Vec<Change>> = BTreeMap::new();
     changes.for_each(|(file, change)| of_file.entry(file).or_default().push(change));
     of_file.into_iter().find_map(|(file, mut changes)| {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// One log in which two namespaces and then their successors were created.
-    fn anew(second: &str) -> String {
+    fn replaced_cluster(second: &str) -> String {
         format!(
             "recorded audit\nserver A clock=lab\na@A CREATE namespaces/kube-system => namespaces/kube-system:u1@5\n\
              a@A CREATE namespaces/default => namespaces/default:d1@7\na@A CREATE x => x:x1@40\n--- 1s\n{second}"
@@ -238,7 +238,7 @@ mod tests {
     fn a_cluster_that_was_made_anew_is_one_problem_and_one_that_goes_on_is_none() {
         let again = "a@A CREATE namespaces/kube-system => namespaces/kube-system:u2@4\n\
                      a@A CREATE namespaces/default => namespaces/default:d2@9\na@A CREATE y => y:y1@11\n";
-        let judgement = judged(&anew(again));
+        let judgement = judged(&replaced_cluster(again));
         assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
         let Verdict::Unknown(reason) = judgement.verdict else { panic!("{:?}", judgement.verdict) };
         assert!(reason.contains("a cluster was replaced"), "{reason}");
@@ -249,9 +249,9 @@ mod tests {
             Verdict::Unknown(reason) => others.iter().any(|word| reason.contains(word)),
             _ => false,
         };
-        assert!(!of_two(&judged(&anew(&on))));
+        assert!(!of_two(&judged(&replaced_cluster(&on))));
         let restored = "a@A GET namespaces/kube-system => namespaces/kube-system:u1@5\na@A CREATE y => y:y1@11\n";
-        assert_eq!(judged(&anew(restored)).verdict, Verdict::Violated);
+        assert_eq!(judged(&replaced_cluster(restored)).verdict, Verdict::Violated);
     }
 
     #[test]

@@ -104,8 +104,8 @@ impl<'h> Rulings<'h> {
                 ruled.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
             let mut undecided: Vec<_> = open.collect();
             undecided.sort_by(|a, b| a.reason.cmp(&b.reason));
-            let told = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
-            unchecked.extend(undecided.iter().map(told));
+            let sentence = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
+            unchecked.extend(undecided.iter().map(sentence));
             rules.push(RuleReport {
                 rule: rule.slug,
                 verdict: rule_verdict(rule, &ruled, lost.as_deref()),

@@ -381,9 +381,9 @@ mod tests {
     fn a_uid_of_two_objects_is_told() {
         let history = drawn(include_str!("../../histories/traps/one-uid-of-two-objects.sketch"));
         let order = Order::derive(&history, &OrderOptions::default());
-        let told = judge(&history, &order, &Options::default()).unchecked;
-        let uids: Vec<_> = told.iter().filter(|text| text.contains("two objects have")).collect();
-        assert_eq!(uids.len(), 1, "{told:?}");
+        let unchecked = judge(&history, &order, &Options::default()).unchecked;
+        let uids: Vec<_> = unchecked.iter().filter(|text| text.contains("two objects have")).collect();
+        assert_eq!(uids.len(), 1, "{unchecked:?}");
         assert!(uids[0].contains("u1 of pods default/web and services default/web"), "{uids:?}");
     }
 }

@@ -16,20 +16,20 @@ pub struct Catalog {
 
 /// The increment of the budget of one rule's declarations for each version and request of the history. A declaration examines
 /// each version of its resource, so many declarations of one resource would cost the product.
-const LOOKS_EACH: u64 = 64;
+const SCANS_PER_VERSION: u64 = 64;
 
 /// The reason for declarations beyond the budget.
 pub const CROWDED: &str = "there are more declarations, and versions of their objects, than one run looks at";
 
 /// The remaining budget of a rule's declarations.
 #[derive(Debug)]
-pub struct Looks(u64);
+pub struct ScanBudget(u64);
 
-impl Looks {
+impl ScanBudget {
     /// The budget of one rule.
-    pub fn of(evidence: &Evidence<'_>) -> Looks {
+    pub fn of(evidence: &Evidence<'_>) -> ScanBudget {
         let versions_and_requests = evidence.versions() + evidence.history.operations.len() as u64;
-        Looks(evidence.facts.sizes.looks + LOOKS_EACH * versions_and_requests)
+        ScanBudget(evidence.facts.sizes.scan_budget + SCANS_PER_VERSION * versions_and_requests)
     }
 
     /// Takes an amount. Returns whether the budget had it.

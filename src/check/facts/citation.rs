@@ -9,7 +9,7 @@ use crate::order::{EvidenceRef, Origin, Version};
 use rustc_hash::FxHashMap;
 
 /// The step limit of the search for a cycle in a small graph.
-const STEPS: u64 = 10_000;
+const MAX_CYCLE_STEPS: u64 = 10_000;
 
 impl<'h> Evidence<'h> {
     /// An operation as a fact. The time is its return for a read or a write, and its start for a watch.
@@ -128,7 +128,7 @@ impl<'h> Evidence<'h> {
 
     /// A fact for each step of the first cycle of a small graph, in order; `None` without a cycle of at most five steps.
     pub fn contradiction(&self, before: &HappensBefore<'_>) -> Option<Vec<Fact>> {
-        let (_, cycle) = before.anomalies(STEPS).cycles.into_iter().next()?;
+        let (_, cycle) = before.anomalies(MAX_CYCLE_STEPS).cycles.into_iter().next()?;
         let steps = cycle.steps.iter().map(|step| before.explain(*step).map(|reason| self.reason(reason)));
         steps.collect::<Option<Vec<Fact>>>().filter(|facts| facts.len() <= 5)
     }

@@ -4,7 +4,7 @@
 use super::Evidence;
 use super::authorship::{Author, author};
 use super::bodies::{Bodies, BodyReader};
-use super::stale_writes::{AT_ONCE, Undone, is_others, present_before};
+use super::stale_writes::{MAX_WRITES_AT_ONCE, Undone, is_others, present_before};
 use super::three_way_diff::{Changed, Fields, is_by_others, last_change};
 use crate::history::{
     Document, IncarnationId, KeyId, Marks, Operation, OperationId, Subresource, Verb, recorded_fields,
@@ -116,7 +116,7 @@ impl Plan {
 pub fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered>, u64) {
     let (mut found, mut open): (Vec<Laundered>, u64) = (Vec::new(), 0);
     let reader = BodyReader::new(evidence, retries.iter().map(|retry| retry.base.key));
-    for part in retries.chunks(AT_ONCE) {
+    for part in retries.chunks(MAX_WRITES_AT_ONCE) {
         let plans: Vec<Plan> = part.iter().map(|retry| Plan::of(evidence, retry)).collect();
         let versions: Vec<Version> = part
             .iter()
@@ -133,9 +133,9 @@ pub fn compare(evidence: &Evidence<'_>, retries: &[Retry<'_>]) -> (Vec<Laundered
         }
     }
     // If several refusals precede one write, the first one that proves it counts.
-    let mut told: FxHashSet<OperationId> = FxHashSet::default();
+    let mut reported: FxHashSet<OperationId> = FxHashSet::default();
     found.sort_by_key(|l| (l.write, l.author, l.refused));
-    found.retain(|l| told.insert(l.write));
+    found.retain(|l| reported.insert(l.write));
     (found, open)
 }
 

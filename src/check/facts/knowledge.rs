@@ -108,30 +108,31 @@ pub struct ClientKnowledge {
     /// Wanted lives that recorded their own requests.
     recorders: FxHashSet<IncarnationId>,
     /// Lives that may be of the same process as a wanted one.
-    kin: FxHashMap<IncarnationId, Vec<IncarnationId>>,
+    possible_identities: FxHashMap<IncarnationId, Vec<IncarnationId>>,
     lives: OnceLock<FxHashMap<(IncarnationId, KeyId), FxHashMap<Symbol, ReadsOfLife>>>,
 }
 
 impl ClientKnowledge {
     /// Collects the reads of these names by these processes.
     pub fn collect(evidence: &Evidence<'_>, wanted: &FxHashSet<(IncarnationId, KeyId)>) -> ClientKnowledge {
-        let mut memories = ClientKnowledge::default();
+        let mut knowledge = ClientKnowledge::default();
         if wanted.is_empty() {
-            return memories;
+            return knowledge;
         }
         let mut names: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
         let sessions = &evidence.order.sessions;
         for &(incarnation, key) in wanted {
-            let kin = memories.kin.entry(incarnation);
-            let kin = kin.or_insert_with(|| sessions.kin(evidence.history, incarnation).collect());
-            for &life in [incarnation].iter().chain(&*kin) {
-                if memories.of.insert((life, key), Vec::new()).is_none() {
+            let possible_identities = knowledge.possible_identities.entry(incarnation);
+            let possible_identities = possible_identities
+                .or_insert_with(|| sessions.possible_identities(evidence.history, incarnation).collect());
+            for &life in [incarnation].iter().chain(&*possible_identities) {
+                if knowledge.of.insert((life, key), Vec::new()).is_none() {
                     names.entry(life).or_default().push(key);
                 }
             }
         }
         let mut asked_for = vec![false; evidence.history.keys.len()];
-        for (_, key) in memories.of.keys().filter(|(_, key)| key.is_some()) {
+        for (_, key) in knowledge.of.keys().filter(|(_, key)| key.is_some()) {
             asked_for[key.index()] = true;
         }
         let operations = &evidence.history.operations;
@@ -144,20 +145,20 @@ impl ClientKnowledge {
             let o = evidence.history.operation(id);
             let by_server = !o.marks.has(Marks::CLIENT_SIDE) || o.marks.has(Marks::BOTH_SIDES);
             if o.verb == Verb::Watch && o.scope.is_some() && by_server {
-                memories.watched.insert(evidence.history.scopes[o.scope.index()].resource);
+                knowledge.watched.insert(evidence.history.scopes[o.scope.index()].resource);
             }
             let Some(keys) = names.get(&o.incarnation).filter(|_| !o.marks.has(Marks::SAVED)) else { continue };
             if o.marks.has(Marks::CLIENT_SIDE) {
-                memories.recorders.insert(o.incarnation);
+                knowledge.recorders.insert(o.incarnation);
             }
-            memories.collect_list(evidence, id, &o, keys);
+            knowledge.collect_list(evidence, id, &o, keys);
             if o.verb == Verb::Watch {
-                memories.collect_stream(evidence, id, &o);
-            } else if let Some(glimpse) = of_answer(id, &o) {
-                memories.learn((o.incarnation, o.key), glimpse);
+                knowledge.collect_stream(evidence, id, &o);
+            } else if let Some(last_read) = of_answer(id, &o) {
+                knowledge.learn((o.incarnation, o.key), last_read);
             }
             if o.scope.is_some() && is_silent(evidence, id, &o) {
-                memories.silent.push(evidence.history, id, &o);
+                knowledge.silent.push(evidence.history, id, &o);
             }
         }
         for (index, read) in evidence.history.cache_reads.iter().enumerate() {
@@ -166,20 +167,20 @@ impl ClientKnowledge {
                 Reading::Absent => Known::Nothing,
             };
             let shown = Shown::Cache(index as u32);
-            let glimpse = LastRead { moment: (read.at, read.clock), known, revision: read.revision, shown };
-            memories.learn((read.incarnation, read.key), glimpse);
+            let last_read = LastRead { moment: (read.at, read.clock), known, revision: read.revision, shown };
+            knowledge.learn((read.incarnation, read.key), last_read);
         }
-        memories.silent.arrange(evidence.history);
-        for glimpses in memories.of.values_mut() {
-            glimpses.sort_by_key(|glimpse| (glimpse.moment.1, glimpse.moment.0));
-            glimpses.shrink_to_fit();
+        knowledge.silent.arrange(evidence.history);
+        for last_reads in knowledge.of.values_mut() {
+            last_reads.sort_by_key(|last_read| (last_read.moment.1, last_read.moment.0));
+            last_reads.shrink_to_fit();
         }
-        memories
+        knowledge
     }
 
-    fn learn(&mut self, of: (IncarnationId, KeyId), glimpse: LastRead) {
-        if let Some(glimpses) = self.of.get_mut(&of).filter(|_| glimpse.moment.0.is_known()) {
-            glimpses.push(glimpse);
+    fn learn(&mut self, of: (IncarnationId, KeyId), last_read: LastRead) {
+        if let Some(last_reads) = self.of.get_mut(&of).filter(|_| last_read.moment.0.is_known()) {
+            last_reads.push(last_read);
         }
     }
 
@@ -189,17 +190,18 @@ impl ClientKnowledge {
         if !shows || (!o.verb.is_write() && is_deliberate(&evidence.order.chains, id, o)) {
             return;
         }
-        let glimpse = |known, revision| LastRead { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
+        let last_read =
+            |known, revision| LastRead { moment: (o.ret, o.clock), known, revision, shown: Shown::List(id) };
         let mut listed: FxHashSet<KeyId> = FxHashSet::default();
         for item in history.items_of(o) {
             listed.insert(item.key);
             // A deletion of a collection answers with the deleted objects.
             let known = if o.verb.is_write() { Known::End(item.uid) } else { Known::Life(item.uid) };
-            self.learn((o.incarnation, item.key), glimpse(known, item.revision));
+            self.learn((o.incarnation, item.key), last_read(known, item.revision));
         }
         let whole = o.verb == Verb::List && !o.marks.has(Marks::MORE_PAGES) && !history.is_selective(o.scope);
         for &key in keys.iter().filter(|key| whole && !listed.contains(key) && history.covers_key(o.scope, **key)) {
-            self.learn((o.incarnation, key), glimpse(Known::Nothing, Revision::NONE));
+            self.learn((o.incarnation, key), last_read(Known::Nothing, Revision::NONE));
         }
     }
 
@@ -216,20 +218,20 @@ impl ClientKnowledge {
                 _ => continue,
             };
             let shown = Shown::Event(index as u32, id);
-            let glimpse = LastRead { moment: (d.at, o.clock), known, revision: d.revision, shown };
-            self.learn((o.incarnation, d.key), glimpse);
+            let last_read = LastRead { moment: (d.at, o.clock), known, revision: d.revision, shown };
+            self.learn((o.incarnation, d.key), last_read);
         }
     }
 
     /// All reads of a name by a process, by clock, then by time.
     pub fn of(&self, incarnation: IncarnationId, key: KeyId) -> &[LastRead] {
-        self.of.get(&(incarnation, key)).map_or(&[], |glimpses| glimpses)
+        self.of.get(&(incarnation, key)).map_or(&[], |last_reads| last_reads)
     }
 
     /// All reads of a name that a process may have made, unordered, with those of lives that may be of the same process.
     pub fn at_most(&self, incarnation: IncarnationId, key: KeyId) -> impl Iterator<Item = &LastRead> {
-        let kin = self.kin.get(&incarnation).into_iter().flatten();
-        [incarnation].into_iter().chain(kin.copied()).flat_map(move |life| self.of(life, key))
+        let possible_identities = self.possible_identities.get(&incarnation).into_iter().flatten();
+        [incarnation].into_iter().chain(possible_identities.copied()).flat_map(move |life| self.of(life, key))
     }
 
     /// The last read of a name that a process had certainly made before a moment. `None` if another read may have come later,
@@ -259,9 +261,10 @@ impl ClientKnowledge {
         let other = |g: &LastRead| counts(g) && g.known != last.known;
         let overtaken = of_each_clock(self.of(incarnation, key), read_at).any(|of_clock| between(of_clock, &other));
         let news = |g: &LastRead| counts(g) && (g.known != last.known || g.revision > last.revision);
-        let kin = self.kin.get(&incarnation).into_iter().flatten();
-        let known_to_kin =
-            kin.flat_map(|life| of_each_clock(self.of(*life, key), read_at)).any(|of_clock| between(of_clock, &news));
+        let possible_identities = self.possible_identities.get(&incarnation).into_iter().flatten();
+        let known_to_kin = possible_identities
+            .flat_map(|life| of_each_clock(self.of(*life, key), read_at))
+            .any(|of_clock| between(of_clock, &news));
         (!overtaken && !known_to_kin).then_some(last)
     }
 

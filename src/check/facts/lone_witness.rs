@@ -32,14 +32,14 @@ pub fn inside(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<Operation
 pub fn is_told(evidence: &Evidence<'_>, showing: EvidenceRef) -> bool {
     let EvidenceRef::Delivery(index, watch) = showing else { return false };
     let history = evidence.history;
-    let told = &history.deliveries[index as usize];
-    if !matches!(told.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
+    let bookmark = &history.deliveries[index as usize];
+    if !matches!(bookmark.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
         return true;
     }
     let is_change = |d: &Delivery| {
         matches!(d.kind, DeliveryKind::Added | DeliveryKind::Modified | DeliveryKind::Deleted)
             && d.revision.is_some()
-            && d.revision <= told.revision
+            && d.revision <= bookmark.revision
     };
     let stream = history.stream_of(watch).map(|stream| stream.deliveries());
     let mut later = stream.into_iter().flatten().skip_while(|at| *at <= index as usize);

@@ -64,8 +64,8 @@ pub struct Facts {
 /// Numbers from which on facts are computed in another way, or no further.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
-    /// The budget of one rule's declarations, in examined versions; see [`catalog::Looks`].
-    looks: u64,
+    /// The budget of one rule's declarations, in examined versions; see [`catalog::ScanBudget`].
+    scan_budget: u64,
     /// The writes whose reads are kept at a time. Bounds the memory.
     judged_at_once: usize,
     /// The number of changes that are examined one by one, before the index of selectable objects is used.
@@ -74,7 +74,7 @@ struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes { looks: 2_000_000, judged_at_once: 1 << 18, near_changes: 64 }
+        Sizes { scan_budget: 2_000_000, judged_at_once: 1 << 18, near_changes: 64 }
     }
 }
 
@@ -82,7 +82,7 @@ impl Default for Sizes {
 impl Facts {
     /// Facts with sizes that a sketch exceeds.
     pub(in crate::check) fn of_small_sizes() -> Facts {
-        Facts { sizes: Sizes { looks: 2_000, judged_at_once: 2, near_changes: 1 }, ..Facts::default() }
+        Facts { sizes: Sizes { scan_budget: 2_000, judged_at_once: 2, near_changes: 1 }, ..Facts::default() }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct AmbiguousWrite {
 /// that the process had not sent to this name before.
 pub fn values(
     evidence: &Evidence<'_>,
-    memories: &ClientKnowledge,
+    knowledge: &ClientKnowledge,
     doubts: &[AmbiguousWrite],
 ) -> FxHashMap<usize, String> {
     let history = evidence.history;
@@ -38,7 +38,7 @@ pub fn values(
         let o = history.operation(doubt.id);
         let read = doubt.seen.document(o.key);
         let present = versions(evidence, doubt.id, o.answer_uid).unwrap_or_default();
-        let own: Vec<Document> = memories
+        let own: Vec<Document> = knowledge
             .at_most(o.incarnation, o.key)
             .filter(|g| g.is_own_write(evidence))
             .filter_map(|g| if let Shown::Answer(id) = g.shown { Some(Document::Request(id)) } else { None })

@@ -1,7 +1,7 @@
 //! Declared references. Input: a declaration and a version. Output: the objects that the version names ([`Mention`]), and
 //! their keys.
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::{Evidence, Ruling};
 use crate::history::resource::{group_of_api_version, plural_of_kind};
 use crate::history::{Declared, Key, KeyId, ResourceId, Symbol};
@@ -80,16 +80,16 @@ impl<'h> Directory<'h> {
     }
 }
 
-/// The keys of the resources that a reference is declared for, in order, within the budget of `looks`.
+/// The keys of the resources that a reference is declared for, in order, within the budget of `scan_budget`.
 pub fn keys(
     evidence: &Evidence<'_>,
     resources: &[ResourceId],
-    looks: &mut Looks,
+    scan_budget: &mut ScanBudget,
     ruling: &mut Ruling<'_>,
 ) -> Vec<KeyId> {
     let mut keys = Vec::new();
     for &resource in resources {
-        match looks.take(evidence, resource) {
+        match scan_budget.take(evidence, resource) {
             true => keys.extend_from_slice(evidence.keys_of(resource)),
             false => ruling.crowded(),
         }

@@ -1,6 +1,6 @@
 //! Writes on a stale read. Input: writes without a precondition, and the last reads of their processes. Output: the writes
-//! over changes of others, and those that put a field back. Bodies are read in parts of `AT_ONCE` writes, which bounds the
-//! memory.
+//! over changes of others, and those that put a field back. Bodies are read in parts of `MAX_WRITES_AT_ONCE` writes,
+//! which bounds the memory.
 
 use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::bodies::BodyReader;
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 /// The writes that are compared at a time. Bounds the bodies in memory.
-pub const AT_ONCE: usize = 500;
+pub const MAX_WRITES_AT_ONCE: usize = 500;
 
 /// Writes over more versions than this since the read are not compared field by field.
 const VERSIONS: usize = 256;
@@ -107,9 +107,9 @@ impl Unconditioned {
         for candidates in candidates.chunks(evidence.facts.sizes.judged_at_once) {
             let pair =
                 |id: &OperationId| (history.operations.incarnation(id.index()), history.operations.key(id.index()));
-            let memories = ClientKnowledge::collect(evidence, &candidates.iter().map(pair).collect());
+            let knowledge = ClientKnowledge::collect(evidence, &candidates.iter().map(pair).collect());
             for &id in candidates {
-                found.judge(evidence, &memories, id, removals.get(&id));
+                found.judge(evidence, &knowledge, id, removals.get(&id));
             }
         }
         found.outdated.sort_unstable_by_key(|outdated| outdated.id);
@@ -119,21 +119,21 @@ impl Unconditioned {
     fn judge(
         &mut self,
         evidence: &Evidence<'_>,
-        memories: &ClientKnowledge,
+        knowledge: &ClientKnowledge,
         id: OperationId,
         removal: Option<&Version>,
     ) {
         let Some(through) = present_before(evidence, id, removal) else { return };
         let o = evidence.history.operation(id);
-        let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
+        let read = knowledge.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
         let is_same =
             |read: &LastRead| matches!(read.known, Known::Life(uid) if uid == o.answer_uid || !o.answer_uid.is_some());
         let Some(read) = read.filter(|read| is_same(read) && read.revision.is_some()) else {
             let (of, moment) = ((o.incarnation, o.key), (o.invoke, o.clock));
-            self.unordered += u64::from(memories.may_have_read(evidence, of, o.answer_uid, moment, through));
+            self.unordered += u64::from(knowledge.may_have_read(evidence, of, o.answer_uid, moment, through));
             return;
         };
-        if memories.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
+        if knowledge.may_know_more(evidence, o.incarnation, o.key, read.moment, (o.invoke, o.clock)) {
             self.undecided += 1;
             return;
         }
@@ -176,7 +176,7 @@ pub fn reverted<'e>(
             since: timeline.between(key(write), write.read.revision, write.through),
         })
         .collect();
-    let mut found = undone(evidence, reader, &compared, |course| course.reverted());
+    let mut found = undone(evidence, reader, &compared, |history| history.reverted());
     let history = evidence.history;
     let own_patch = |at: usize| match writes[at].read.shown {
         Shown::Answer(id) if history.operation(id).verb == Verb::Patch => Some(Document::Request(id)),
@@ -289,9 +289,9 @@ pub fn undone<'e>(
             let since: Vec<(Option<&Value>, Author)> =
                 versions.iter().map(|version| (bodies.of(version), by(version))).collect();
             let authors: Vec<Author> = since.iter().map(|(_, author)| *author).collect();
-            let course =
+            let write_history =
                 WriteHistory { read, since, request, answer, whole: history.operation(id).verb == Verb::Update };
-            match find(&course) {
+            match find(&write_history) {
                 Some((field, changed)) if whole => {
                     drop(found.insert(at, Undone::new(evidence, field, &versions, &authors, &changed)));
                 }

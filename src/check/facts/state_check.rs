@@ -79,10 +79,10 @@ pub fn unless_open(mut draft: Draft, open: Option<&str>) -> Draft {
 pub const BEYOND: &str = "the selector names a field of which the evidence keeps nothing";
 
 /// The most errors of one snapshot that are stated.
-const NAMED: usize = 20;
+const MAX_STATED: usize = 20;
 
 /// The most intervals that are examined for missing keys in one history.
-const STEPS: usize = 50_000_000;
+const MAX_INTERVALS: usize = 50_000_000;
 
 /// Compares snapshots with the revision order.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub struct Examiner<'h> {
     steps: usize,
     /// Snapshots that were not searched for missing keys.
     pub skipped: u64,
-    /// Snapshots with more errors than `NAMED`.
+    /// Snapshots with more errors than `MAX_STATED`.
     pub cut: u64,
     /// Missing objects for which nothing shows the fields that the selector names.
     pub unselected: u64,
@@ -109,7 +109,7 @@ impl<'h> Examiner<'h> {
             presence: evidence.order.presence(evidence.history),
             residents: None,
             censuses: FxHashMap::default(),
-            steps: STEPS,
+            steps: MAX_INTERVALS,
             skipped: 0,
             cut: 0,
             unselected: 0,
@@ -122,12 +122,12 @@ impl<'h> Examiner<'h> {
         let mut keys: Vec<(KeyId, u32)> =
             snapshot.items.iter().enumerate().map(|(at, item)| (item.key, at as u32)).collect();
         keys.sort_unstable();
-        for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0).take(NAMED + 1) {
+        for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0).take(MAX_STATED + 1) {
             flaws.push(self.twice(snapshot, &snapshot.items[pair[0].1 as usize], &snapshot.items[pair[1].1 as usize]));
         }
         let twice: FxHashSet<KeyId> = flaws.iter().map(|f| f.key).collect();
         for item in snapshot.items.iter().filter(|i| i.revision.is_some() && !twice.contains(&i.key)) {
-            if flaws.len() > NAMED {
+            if flaws.len() > MAX_STATED {
                 break;
             }
             if item.revision > snapshot.revision {
@@ -148,8 +148,8 @@ impl<'h> Examiner<'h> {
             keys.dedup_by_key(|k| k.0);
             self.missing(snapshot, &keys, &mut flaws);
         }
-        if flaws.len() > NAMED {
-            flaws.truncate(NAMED);
+        if flaws.len() > MAX_STATED {
+            flaws.truncate(MAX_STATED);
             self.cut += 1;
         }
         flaws
@@ -194,7 +194,7 @@ impl<'h> Examiner<'h> {
         let mut keys = around.keys();
         keys.retain(|&key| history.covers_key(snapshot.scope, key) && !is_shown(key));
         for key in keys {
-            if flaws.len() > NAMED {
+            if flaws.len() > MAX_STATED {
                 break;
             }
             // With a selector, only the version current at that revision decides whether the object was selected.
@@ -422,14 +422,14 @@ pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence 
         return Absence::Open;
     }
     let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
-    let told = |key: Symbol| {
+    let path_of = |key: Symbol| {
         let key = key.is_some().then(|| evidence.history.name(key))?;
         Some(if namespace.is_empty() { key.to_owned() } else { format!("{namespace}/{key}") })
     };
     let [lowest, highest] = [items.first(), items.last()].map(|item| item.map(|item| path(evidence, item.key)));
     // A token that its own page contradicts proves nothing about keys.
-    let after = told(o.page_after).filter(|after| lowest.as_ref().is_none_or(|lowest| after < lowest));
-    let end = told(o.page_end).filter(|end| highest.as_ref().is_none_or(|highest| highest <= end));
+    let after = path_of(o.page_after).filter(|after| lowest.as_ref().is_none_or(|lowest| after < lowest));
+    let end = path_of(o.page_end).filter(|end| highest.as_ref().is_none_or(|highest| highest <= end));
     let lower = after.map(|after| after + "\0").or(lowest);
     let upper = end.or(highest);
     if (!first && lower.is_none()) || (!last && upper.is_none()) {

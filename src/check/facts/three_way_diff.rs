@@ -213,38 +213,41 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn course(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
-        let course = WriteHistory {
+    fn reverted_path(read: Value, since: Value, request: Value, whole: bool) -> Option<String> {
+        let write = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Another)],
             request: &request,
             answer: &request,
             whole,
         };
-        course.reverted().map(|(path, _)| path)
+        write.reverted().map(|(path, _)| path)
     }
 
     #[test]
     fn a_field_that_others_changed_is_put_back() {
         let read = json!({"spec": {"a": 1, "b": [1]}});
         let since = json!({"spec": {"a": 2, "b": [1]}});
-        assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 1, "c": 3}}), false).unwrap(), "spec.a");
-        assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"c": 3}}), false), None);
-        assert_eq!(course(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
+        assert_eq!(
+            reverted_path(read.clone(), since.clone(), json!({"spec": {"a": 1, "c": 3}}), false).unwrap(),
+            "spec.a"
+        );
+        assert_eq!(reverted_path(read.clone(), since.clone(), json!({"spec": {"c": 3}}), false), None);
+        assert_eq!(reverted_path(read.clone(), since.clone(), json!({"spec": {"a": 5}}), false), None);
         let patch = json!([{"op": "replace", "path": "/spec/a", "value": 1}]);
         let since = vec![(Some(&since), Author::Another)];
-        let course = WriteHistory { read: &read, since, request: &patch, answer: &read, whole: false };
-        assert_eq!(course.reverted().unwrap().0, "spec.a");
+        let write = WriteHistory { read: &read, since, request: &patch, answer: &read, whole: false };
+        assert_eq!(write.reverted().unwrap().0, "spec.a");
         let tested = json!([{"op": "test", "path": "/spec", "value": {"a": 2}}, patch[0]]);
-        assert_eq!(WriteHistory { request: &tested, ..course }.reverted(), None);
+        assert_eq!(WriteHistory { request: &tested, ..write }.reverted(), None);
     }
 
     #[test]
     fn a_whole_object_takes_away_what_others_added() {
         let read = json!({"data": {"a": "1"}});
         let since = json!({"data": {"a": "1", "b": "2"}});
-        assert_eq!(course(read.clone(), since.clone(), json!({"data": {"a": "3"}}), true).unwrap(), "data.b");
-        assert_eq!(course(read, since, json!({"data": {"a": "3", "b": "2"}}), true), None);
+        assert_eq!(reverted_path(read.clone(), since.clone(), json!({"data": {"a": "3"}}), true).unwrap(), "data.b");
+        assert_eq!(reverted_path(read, since, json!({"data": {"a": "3", "b": "2"}}), true), None);
     }
 
     #[test]
@@ -253,28 +256,28 @@ mod tests {
             json!({"metadata": {"resourceVersion": "5", "generation": 1}, "status": {"lastHeartbeatTime": "t1"}});
         let since =
             json!({"metadata": {"resourceVersion": "6", "generation": 2}, "status": {"lastHeartbeatTime": "t2"}});
-        assert_eq!(course(read.clone(), since, read, true), None);
+        assert_eq!(reverted_path(read.clone(), since, read, true), None);
     }
 
     #[test]
     fn a_new_value_over_a_change_of_others_overwrites_it_and_reverts_nothing() {
         let (read, since) = (json!({"a": 1, "b": 1}), json!({"a": 2, "b": 1}));
         let request = json!({"a": 3, "b": 5});
-        let course = WriteHistory {
+        let write = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Another)],
             request: &request,
             answer: &request,
             whole: false,
         };
-        assert_eq!((course.reverted(), course.overwritten().map(|(path, _)| path)), (None, Some("a".to_owned())));
+        assert_eq!((write.reverted(), write.overwritten().map(|(path, _)| path)), (None, Some("a".to_owned())));
         let agrees = json!({"a": 2});
-        let others = || course.since.clone();
-        assert_eq!(WriteHistory { request: &agrees, answer: &agrees, since: others(), ..course }.overwritten(), None);
+        let others = || write.since.clone();
+        assert_eq!(WriteHistory { request: &agrees, answer: &agrees, since: others(), ..write }.overwritten(), None);
         let apply = json!({"kind": "X", "a": 3});
-        assert_eq!(WriteHistory { request: &apply, answer: &apply, since: others(), ..course }.overwritten(), None);
+        assert_eq!(WriteHistory { request: &apply, answer: &apply, since: others(), ..write }.overwritten(), None);
         // The server kept the existing value.
-        assert_eq!(WriteHistory { answer: &since, since: others(), ..course }.overwritten(), None);
+        assert_eq!(WriteHistory { answer: &since, since: others(), ..write }.overwritten(), None);
     }
 
     #[test]
@@ -321,13 +324,13 @@ mod tests {
     #[test]
     fn an_own_change_is_no_one_else_s() {
         let (read, since) = (json!({"a": 1}), json!({"a": 2}));
-        let course = WriteHistory {
+        let write = WriteHistory {
             read: &read,
             since: vec![(Some(&since), Author::Itself)],
             request: &read,
             answer: &read,
             whole: false,
         };
-        assert_eq!(course.reverted(), None);
+        assert_eq!(write.reverted(), None);
     }
 }

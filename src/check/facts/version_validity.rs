@@ -60,20 +60,20 @@ impl<'h> VersionValidity<'h> {
             };
             covered.entry(scope).or_default().push(covering);
         }
-        for stretches in covered.values_mut() {
-            stretches.sort_by_key(|s| (s.after, s.through));
+        for intervals in covered.values_mut() {
+            intervals.sort_by_key(|s| (s.after, s.through));
             // Intervals that meet are joined. The result keeps the position of its first part.
             let mut joined: Vec<Covering> = Vec::new();
-            for stretch in stretches.drain(..) {
+            for interval in intervals.drain(..) {
                 match joined.last_mut() {
-                    Some(last) if stretch.after <= last.through => {
-                        last.through = last.through.max(stretch.through);
-                        last.witness &= stretch.witness;
+                    Some(last) if interval.after <= last.through => {
+                        last.through = last.through.max(interval.through);
+                        last.witness &= interval.witness;
                     }
-                    _ => joined.push(stretch),
+                    _ => joined.push(interval),
                 }
             }
-            *stretches = joined;
+            *intervals = joined;
         }
         VersionValidity { evidence: *evidence, presence: evidence.order.presence(history), covered }
     }
@@ -91,9 +91,9 @@ impl<'h> VersionValidity<'h> {
             (if everything { ResourceId::NONE } else { key.resource }, Symbol::NONE, Symbol::NONE),
         ];
         scopes.into_iter().filter_map(move |scope| {
-            let stretches = self.covered.get(&scope)?;
-            let at = stretches.partition_point(|s| s.after <= after).checked_sub(1)?;
-            Some(stretches[at]).filter(|s| s.through > after)
+            let intervals = self.covered.get(&scope)?;
+            let at = intervals.partition_point(|s| s.after <= after).checked_sub(1)?;
+            Some(intervals[at]).filter(|s| s.through > after)
         })
     }
 

@@ -17,14 +17,14 @@ pub struct Holdings {
     /// The holds, grouped by object.
     pub holds: Vec<Hold>,
     /// Versions of the objects, grouped by object and in order.
-    stands: Vec<Stand>,
+    versions: Vec<HeldVersion>,
 }
 
 /// A value that an object holds for an interval of revisions.
 #[derive(Clone, Debug)]
 pub struct Hold {
     /// The value.
-    pub value: Held,
+    pub value: AllocatedValue,
     /// The holder: the object's uid, or the value of the declared field.
     pub holder: String,
     /// The object with the value.
@@ -33,13 +33,13 @@ pub struct Hold {
     pub uid: Symbol,
     /// Its end, if known.
     pub end: End,
-    /// The versions with the value, as a range of `Holdings::stands`.
-    stands: Range<usize>,
+    /// The versions with the value, as a range of `Holdings::versions`.
+    versions: Range<usize>,
 }
 
 /// One version with the value, and the interval in which it was certainly current.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand {
+pub struct HeldVersion {
     /// The version.
     pub version: Version,
     /// Inclusive upper bound.
@@ -72,25 +72,25 @@ impl Hold {
 
 impl Holdings {
     /// The versions that show the hold.
-    pub fn stands(&self, hold: &Hold) -> &[Stand] {
-        &self.stands[hold.stands.clone()]
+    pub fn versions(&self, hold: &Hold) -> &[HeldVersion] {
+        &self.versions[hold.versions.clone()]
     }
 
     /// The first revision of the hold.
     pub fn from(&self, hold: &Hold) -> Revision {
-        self.stands[hold.stands.start].version.revision
+        self.versions[hold.versions.start].version.revision
     }
 
     /// The last revision at which the hold certainly existed.
     pub fn through(&self, hold: &Hold) -> Revision {
-        self.stands[hold.stands.end - 1].through
+        self.versions[hold.versions.end - 1].through
     }
 
     /// The version that certainly showed the hold at a revision.
-    pub fn at(&self, hold: &Hold, revision: Revision) -> Option<&Stand> {
-        let stands = self.stands(hold);
-        let at = stands.partition_point(|s| s.version.revision <= revision).checked_sub(1)?;
-        Some(&stands[at]).filter(|stand| stand.through >= revision)
+    pub fn at(&self, hold: &Hold, revision: Revision) -> Option<&HeldVersion> {
+        let versions = self.versions(hold);
+        let at = versions.partition_point(|v| v.version.revision <= revision).checked_sub(1)?;
+        Some(&versions[at]).filter(|held| held.through >= revision)
     }
 
     /// Whether a hold had ended at a revision; `None` if that is open.
@@ -109,18 +109,18 @@ impl Holdings {
 
 /// A value in comparable form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Held {
+pub enum AllocatedValue {
     /// A text, or a single address in canonical form.
     Text(String),
     /// A range of addresses of one family: whether it is IPv6, first, last.
     Range(bool, u128, u128),
 }
 
-impl Held {
-    fn of(compare: Compare, text: &str) -> Option<Held> {
+impl AllocatedValue {
+    fn of(compare: Compare, text: &str) -> Option<AllocatedValue> {
         match compare {
-            Compare::Text => Some(Held::Text(text.to_owned())),
-            Compare::Address => address(text).map(|address| Held::Text(address.to_string())),
+            Compare::Text => Some(AllocatedValue::Text(text.to_owned())),
+            Compare::Address => address(text).map(|address| AllocatedValue::Text(address.to_string())),
             Compare::Range => range(text),
         }
     }
@@ -131,7 +131,7 @@ fn address(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| text.replace('-', ":").parse().ok())
 }
 
-fn range(text: &str) -> Option<Held> {
+fn range(text: &str) -> Option<AllocatedValue> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
     let (six, bits, first) = match address.parse().ok()? {
@@ -140,13 +140,13 @@ fn range(text: &str) -> Option<Held> {
     };
     let rest = u32::checked_sub(bits, length)?;
     let mask = if rest == 128 { u128::MAX } else { (1 << rest) - 1 };
-    Some(Held::Range(six, first & !mask, first | mask))
+    Some(AllocatedValue::Range(six, first & !mask, first | mask))
 }
 
 /// The holds of an allocation by objects of one resource.
 pub fn holdings(
     evidence: &Evidence<'_>,
-    standing: &VersionValidity<'_>,
+    validity: &VersionValidity<'_>,
     allocation: &Allocation,
     resource: ResourceId,
 ) -> Holdings {
@@ -156,7 +156,7 @@ pub fn holdings(
         return all;
     }
     for &key in evidence.keys_of(resource) {
-        all.collect(evidence, standing, allocation, key);
+        all.collect(evidence, validity, allocation, key);
     }
     all
 }
@@ -165,7 +165,7 @@ impl Holdings {
     fn collect(
         &mut self,
         evidence: &Evidence<'_>,
-        standing: &VersionValidity<'_>,
+        validity: &VersionValidity<'_>,
         allocation: &Allocation,
         key: KeyId,
     ) {
@@ -173,7 +173,7 @@ impl Holdings {
         let first = self.holds.len();
         let mut open: Vec<Hold> = Vec::new();
         // Most versions have the same value as the one before.
-        let mut last: Option<(PartId, Symbol, Said)> = None;
+        let mut last: Option<(PartId, Symbol, HeldValues)> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let declared = history.declared(key, version.uid, version.attributes);
             let declared = declared.filter(|_| version.change.lives() == Some(true));
@@ -186,18 +186,18 @@ impl Holdings {
             });
             let values = known
                 .map(|(_, _, values)| values)
-                .or_else(|| says_of(allocation, &declared?, history.name(version.uid)));
+                .or_else(|| values_of(allocation, &declared?, history.name(version.uid)));
             let Some((values, declared)) = values.zip(declared) else {
                 // The evidence does not show the value in this version.
                 self.holds.append(&mut open);
                 continue;
             };
-            let at = self.stands.len();
+            let at = self.versions.len();
             if !values.is_empty() {
-                let (through, proof) = standing.through(&version);
-                self.stands.push(Stand { version, through, proof });
+                let (through, proof) = validity.through(&version);
+                self.versions.push(HeldVersion { version, through, proof });
             }
-            open = self.go_on(open, &values, version, at);
+            open = self.continued(open, &values, version, at);
             last = Some((declared.root(), version.uid, values));
         }
         self.holds.append(&mut open);
@@ -210,7 +210,13 @@ impl Holdings {
     }
 
     /// The holds from one version on. `open` and `values` are both sorted by value and holder.
-    fn go_on(&mut self, open: Vec<Hold>, values: &[(Held, String)], version: Version, at: usize) -> Vec<Hold> {
+    fn continued(
+        &mut self,
+        open: Vec<Hold>,
+        values: &[(AllocatedValue, String)],
+        version: Version,
+        at: usize,
+    ) -> Vec<Hold> {
         let mut before = open.into_iter().peekable();
         let mut now = Vec::with_capacity(values.len());
         for (value, holder) in values {
@@ -219,20 +225,20 @@ impl Holdings {
             }
             // A hold continues within one life. Another life of the name starts a new hold.
             let same = before.next_if(|hold| (&hold.value, &hold.holder) == (value, holder));
-            let (goes_on, ended) = same.map_or((None, None), |hold| match hold.uid == version.uid {
+            let (kept, ended) = same.map_or((None, None), |hold| match hold.uid == version.uid {
                 true => (Some(hold), None),
                 false => (None, Some(hold)),
             });
             self.holds.extend(ended.map(|hold| Hold { end: End::By(version), ..hold }));
-            now.push(match goes_on {
-                Some(hold) => Hold { stands: hold.stands.start..at + 1, ..hold },
+            now.push(match kept {
+                Some(hold) => Hold { versions: hold.versions.start..at + 1, ..hold },
                 None => Hold {
                     value: value.clone(),
                     holder: holder.clone(),
                     key: version.key,
                     uid: version.uid,
                     end: End::Open,
-                    stands: at..at + 1,
+                    versions: at..at + 1,
                 },
             });
         }
@@ -242,10 +248,10 @@ impl Holdings {
 }
 
 /// The value and holder pairs of a version, sorted.
-type Said = Vec<(Held, String)>;
+type HeldValues = Vec<(AllocatedValue, String)>;
 
 /// The pairs of a version; `None` if the evidence does not show them.
-fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Option<Said> {
+fn values_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Option<HeldValues> {
     let holds = |condition: &Condition| {
         let shown = declared.shows(&condition.path);
         shown.then(|| condition.admits(declared.text(&condition.path).as_deref()))
@@ -267,7 +273,7 @@ fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Optio
     if paths.iter().any(|path| declared.lacks(path)) {
         return Some(Vec::new());
     }
-    let mut held: Said = declared
+    let mut held: HeldValues = declared
         .rows(&paths)?
         .into_iter()
         .filter_map(|row| {
@@ -277,7 +283,7 @@ fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Optio
                 None => (&parts[..], uid.to_owned()),
             };
             let none = holder.is_empty() || parts.iter().any(|part| allocation.except.contains(part));
-            let value = Held::of(allocation.compare, &parts.join("/")).filter(|_| !none)?;
+            let value = AllocatedValue::of(allocation.compare, &parts.join("/")).filter(|_| !none)?;
             Some((value, holder))
         })
         .collect();
@@ -287,10 +293,10 @@ fn says_of(allocation: &Allocation, declared: &Declared<'_>, uid: &str) -> Optio
 }
 
 /// A value as the declaration's users write it.
-pub fn words(value: &Held) -> String {
+pub fn words(value: &AllocatedValue) -> String {
     match value {
-        Held::Text(text) => text.clone(),
-        Held::Range(six, first, last) => {
+        AllocatedValue::Text(text) => text.clone(),
+        AllocatedValue::Range(six, first, last) => {
             let size = last - first;
             let bits = if *six { 128 } else { 32 };
             let length = bits - (128 - size.leading_zeros());
@@ -309,12 +315,12 @@ mod tests {
 
     #[test]
     fn values_are_compared_as_what_they_are() {
-        let of = |compare, text| Held::of(compare, text);
+        let of = |compare, text| AllocatedValue::of(compare, text);
         assert_eq!(of(Compare::Address, "fd00::1"), of(Compare::Address, "fd00-0-0-0-0-0-0-1"));
         assert_ne!(of(Compare::Address, "10.0.0.1"), of(Compare::Address, "10.0.0.10"));
         assert_eq!(of(Compare::Address, "mynet-10.0.0.1"), None);
-        assert_eq!(of(Compare::Range, "10.1.2.3/24"), Some(Held::Range(false, 0x0a01_0200, 0x0a01_02ff)));
-        assert_eq!(of(Compare::Range, "::/0"), Some(Held::Range(true, 0, u128::MAX)));
+        assert_eq!(of(Compare::Range, "10.1.2.3/24"), Some(AllocatedValue::Range(false, 0x0a01_0200, 0x0a01_02ff)));
+        assert_eq!(of(Compare::Range, "::/0"), Some(AllocatedValue::Range(true, 0, u128::MAX)));
         for text in ["10.0.0.0/33", "10.0.0.0", "x/8", "::/129", "10.0.0.0/-1"] {
             assert_eq!(of(Compare::Range, text), None, "{text}");
         }

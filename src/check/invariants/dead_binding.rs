@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/dead-binding.md")]
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::{Place, end, had_ended, was_before, when};
 use crate::check::facts::references::{Directory, keys};
 use crate::check::facts::version_validity::VersionValidity;
@@ -34,20 +34,20 @@ struct Binding {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let history = evidence.history;
-    let (directory, standing) = (Directory::of(evidence), VersionValidity::derive(evidence));
+    let (directory, validity) = (Directory::of(evidence), VersionValidity::derive(evidence));
     let mut requests: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::Create]) {
         if o.marks.has(Marks::BINDING) && evidence.committed(&o) && o.key.is_some() {
             requests.entry(o.key).or_default().push(id);
         }
     }
-    let mut looks = Looks::of(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
-        for key in keys(evidence, &directory.referring(reference), &mut looks, ruling) {
+        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, ruling) {
             for mut binding in bindings(evidence, &directory, reference, key, &requests) {
                 // If nothing can lie between the two versions, the writer of the second one bound the object.
-                let stood = binding.before.map(|before| standing.through(&before).0.next());
-                let exact = stood.is_some_and(|next| next >= binding.version.revision);
+                let next = binding.before.map(|before| validity.through(&before).0.next());
+                let exact = next.is_some_and(|next| next >= binding.version.revision);
                 if exact && !binding.operation.is_some() {
                     binding.operation = binding.version.writer;
                 }
@@ -56,7 +56,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     false => IncarnationId::NONE,
                 };
                 ruling.checked(by);
-                judge(evidence, ruling, &standing, reference, &binding, by);
+                judge(evidence, ruling, &validity, reference, &binding, by);
             }
         }
     }
@@ -116,9 +116,9 @@ fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let lives = evidence.order.lifetimes(history).of_key(version.key);
     // A request without uid binds the object of the name: this one, if the name never had another and it existed before.
-    let alone = lives.first().filter(|life| lives.len() == 1 && life.is_born);
-    let born = alone.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
-    let was_there = |id: OperationId| born.is_some_and(|born| was_before(evidence, &born, id));
+    let only = lives.first().filter(|life| lives.len() == 1 && life.is_born);
+    let creation = only.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
+    let was_there = |id: OperationId| creation.is_some_and(|creation| was_before(evidence, &creation, id));
     let can = |id: &&OperationId| {
         let o = history.operation(**id);
         let same = match o.request_uid.is_some() {
@@ -133,9 +133,9 @@ fn requested(evidence: &Evidence<'_>, version: &Version, requests: &[OperationId
 
 /// The place of a binding in the counter of its target: by the version that shows it, by the version before it, and by the
 /// request, which may have been answered long before a client was shown the version.
-fn place(evidence: &Evidence<'_>, standing: &VersionValidity<'_>, binding: &Binding, resource: ResourceId) -> Place {
+fn place(evidence: &Evidence<'_>, validity: &VersionValidity<'_>, binding: &Binding, resource: ResourceId) -> Place {
     let shown = Place::of_version(evidence, &binding.version, resource);
-    let unseen = binding.before.filter(|before| standing.through(before).0.next() < binding.version.revision);
+    let unseen = binding.before.filter(|before| validity.through(before).0.next() < binding.version.revision);
     let from = unseen.map_or(shown.from, |before| Place::of_version(evidence, &before, resource).from);
     if !binding.operation.is_some() {
         return Place { from, ..shown };
@@ -148,14 +148,14 @@ fn place(evidence: &Evidence<'_>, standing: &VersionValidity<'_>, binding: &Bind
 fn judge(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    standing: &VersionValidity<'_>,
+    validity: &VersionValidity<'_>,
     reference: &Reference,
     binding: &Binding,
     by: IncarnationId,
 ) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let resource = history.resource_of(binding.target);
-    let made = place(evidence, standing, binding, resource);
+    let made = place(evidence, validity, binding, resource);
     let lives = evidence.order.lifetimes(history).of_key(binding.target);
     let Some(life) = lives.iter().rev().find(|life| life.from.is_some() && made.through.is_none_or(|t| life.from <= t))
     else {
@@ -163,9 +163,10 @@ fn judge(
     };
     // A binder has seen its object. If the object was created after the target's end, it was bound after that end.
     let object = evidence.order.lifetimes(history).of(binding.version.uid);
-    let born = object.filter(|object| object.is_born).and_then(|object| timeline.version_at(object.key, object.from));
+    let creation =
+        object.filter(|object| object.is_born).and_then(|object| timeline.version_at(object.key, object.from));
     let known = had_ended(evidence, life, binding.operation)
-        || born.is_some_and(|born| binding.before.is_some() && had_ended(evidence, life, born.writer));
+        || creation.is_some_and(|creation| binding.before.is_some() && had_ended(evidence, life, creation.writer));
     let over = life.over(timeline);
     let before = over.is_some_and(|over| over <= made.from);
     if !known && !before {
@@ -177,13 +178,13 @@ fn judge(
     if timeline.between(binding.target, gone, until).iter().any(|v| v.change.lives() != Some(false)) {
         return;
     }
-    let covered = made.through.and_then(|through| standing.covers(binding.target, gone, through.max(gone)));
+    let covered = made.through.and_then(|through| validity.covers(binding.target, gone, through.max(gone)));
     let (name, target) = (history.key_name(binding.version.key), history.key_name(binding.target));
     let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
     if let Some(before) = binding.before {
         facts.push(evidence.version(&before, format!("{name} was not bound yet")));
     }
-    facts.extend(covered.map(|covering| standing.covering_fact(binding.target, covering)));
+    facts.extend(covered.map(|covering| validity.covering_fact(binding.target, covering)));
     if binding.operation.is_some() && binding.operation != binding.version.writer {
         facts.push(Fact {
             key: binding.version.key,

@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/double-bind.md")]
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::references::{Directory, keys};
 use crate::check::invariants::mutual_exclusion;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
@@ -23,9 +23,9 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     mutual_exclusion::check(evidence, ruling, true);
     let directory = Directory::of(evidence);
-    let mut looks = Looks::of(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.once) {
-        for key in keys(evidence, &directory.referring(reference), &mut looks, ruling) {
+        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, ruling) {
             let mut bound: Option<(Symbol, Version, String)> = None;
             for version in evidence.order.timeline.versions(key).iter() {
                 let known = version.change.lives() == Some(true) && version.uid.is_some();

@@ -1,9 +1,9 @@
 #![doc = include_str!("../../../docs/rules/duplicate-child.md")]
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::version_validity::VersionValidity;
-use crate::check::invariants::allocations::{Held, Hold, Holdings, Stand, holdings};
+use crate::check::invariants::allocations::{AllocatedValue, HeldVersion, Hold, Holdings, holdings};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 use crate::history::resource::plural_of_kind;
@@ -28,21 +28,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if children.is_empty() {
         return;
     }
-    let standing = VersionValidity::derive(evidence);
-    let mut looks = Looks::of(evidence);
+    let validity = VersionValidity::derive(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     for child in children {
         let Some(owned) = owned(child) else { continue };
         for resource in evidence.resources_named(&child.resource) {
-            if !looks.take(evidence, resource) {
+            if !scan_budget.take(evidence, resource) {
                 ruling.crowded();
                 continue;
             }
-            let mut all = holdings(evidence, &standing, &owned, resource);
+            let mut all = holdings(evidence, &validity, &owned, resource);
             let mut holds = std::mem::take(&mut all.holds);
             holds.sort_by(|a, b| (&a.value, all.from(a), a.key).cmp(&(&b.value, all.from(b), b.key)));
             for family in holds.chunk_by(|a, b| a.value == b.value) {
-                let (standing, owned, all) = (&standing, &owned, &all);
-                let family = Family { evidence, standing, child, owned, all, members: family };
+                let (validity, owned, all) = (&validity, &owned, &all);
+                let family = Family { evidence, validity, child, owned, all, members: family };
                 family.check(ruling);
             }
         }
@@ -74,7 +74,7 @@ fn owned(child: &Child) -> Option<Allocation> {
 /// The children of one owner (in one place), by creation.
 struct Family<'f, 'h> {
     evidence: &'f Evidence<'h>,
-    standing: &'f VersionValidity<'h>,
+    validity: &'f VersionValidity<'h>,
     child: &'f Child,
     owned: &'f Allocation,
     all: &'f Holdings,
@@ -89,12 +89,12 @@ struct Member<'m> {
     /// The version that made it.
     made: Option<Version>,
     /// The values of its owner and its place, if it was not created with them.
-    says: Vec<String>,
+    values: Vec<String>,
 }
 
 impl Family<'_, '_> {
     fn check(&self, ruling: &mut Ruling<'_>) {
-        let Held::Text(value) = &self.members[0].value else { return };
+        let AllocatedValue::Text(value) = &self.members[0].value else { return };
         let mut parts = value.splitn(4, '/');
         let (owner, controller, kind) = (parts.next(), parts.next(), parts.next());
         if controller != Some("true") || kind.is_none_or(|kind| plural_of_kind(kind) != self.child.owner.plural) {
@@ -116,17 +116,17 @@ impl Family<'_, '_> {
     /// same owner without the place. An adopted object was made for another owner.
     fn member<'m>(&self, hold: &'m Hold, value: &str) -> Member<'m> {
         let (evidence, history) = (self.evidence, self.evidence.history);
-        let first = self.all.stands(hold)[0].version;
-        let mut member = Member { hold, since: first.revision, made: None, says: Vec::new() };
+        let first = self.all.versions(hold)[0].version;
+        let mut member = Member { hold, since: first.revision, made: None, values: Vec::new() };
         if first.change == Change::Created {
             member.made = Some(first);
         } else if !self.child.place.is_empty() {
             let whole = |row: Vec<Option<String>>| row.into_iter().collect::<Option<Vec<String>>>();
-            let says = self.rows(&first).into_iter().filter_map(whole).find(|row| row.join("/") == value);
+            let values = self.rows(&first).into_iter().filter_map(whole).find(|row| row.join("/") == value);
             let life = evidence.order.lifetimes(history).of(hold.uid).filter(|life| life.is_born);
             let made = life.and_then(|life| evidence.order.timeline.version_at(life.key, life.from));
-            member.says = says.unwrap_or_default();
-            member.made = made.filter(|made| made.change == Change::Created && self.may_be(made, &member.says));
+            member.values = values.unwrap_or_default();
+            member.made = made.filter(|made| made.change == Change::Created && self.may_be(made, &member.values));
             member.since = member.made.map_or(first.revision, |made| made.revision);
         }
         member
@@ -140,11 +140,11 @@ impl Family<'_, '_> {
     }
 
     /// Whether a version has the same values, or shows less of the place.
-    fn may_be(&self, version: &Version, says: &[String]) -> bool {
-        let place = says.len().saturating_sub(self.child.place.len());
+    fn may_be(&self, version: &Version, values: &[String]) -> bool {
+        let place = values.len().saturating_sub(self.child.place.len());
         self.rows(version).iter().any(|row| {
-            row.len() == says.len()
-                && row.iter().zip(says).enumerate().all(|(at, (had, has))| match had.as_deref() {
+            row.len() == values.len()
+                && row.iter().zip(values).enumerate().all(|(at, (had, has))| match had.as_deref() {
                     None | Some("") => at >= place,
                     Some(had) => had == has,
                 })
@@ -152,15 +152,15 @@ impl Family<'_, '_> {
     }
 
     /// The version by which a child certainly was one at a revision.
-    fn at(&self, member: &Member<'_>, revision: Revision) -> Option<Stand> {
+    fn at(&self, member: &Member<'_>, revision: Revision) -> Option<HeldVersion> {
         if revision >= self.all.from(member.hold) {
             return self.all.at(member.hold, revision).copied();
         }
         // It had not ended by then, because it is a child later.
         let version = self.evidence.order.timeline.at_or_before(member.hold.key, revision)?;
-        let (through, proof) = self.standing.through(&version);
+        let (through, proof) = self.validity.through(&version);
         let is_one = version.uid == member.hold.uid && version.change.lives() == Some(true);
-        (is_one && through >= revision && self.may_be(&version, &member.says)).then_some(Stand {
+        (is_one && through >= revision && self.may_be(&version, &member.values)).then_some(HeldVersion {
             version,
             through,
             proof,
@@ -182,10 +182,10 @@ impl Family<'_, '_> {
             return;
         };
         ruling.checked(by);
-        let standing: Vec<&Member<'_>> =
+        let existing: Vec<&Member<'_>> =
             others.iter().copied().filter(|other| self.at(other, new.revision).is_some()).collect();
-        let sure = standing.len() as u64 >= wanted;
-        let counted = if sure { &standing } else { others };
+        let certain = existing.len() as u64 >= wanted;
+        let counted = if certain { &existing } else { others };
         if (counted.len() as u64) < wanted {
             return;
         }
@@ -201,19 +201,19 @@ impl Family<'_, '_> {
             }
             None => format!("one place of an owner with uid {}", shortened(owner)),
         };
-        let shown = self.all.stands(member.hold)[0].version;
+        let shown = self.all.versions(member.hold)[0].version;
         let is_later = shown.revision != new.revision;
         let mut unseen = None;
         for other in counted.iter().take(if wanted == 1 { 1 } else { 2 }) {
             let child = history.key_name(other.hold.key);
             let was = format!("{child} was a child of it");
             match self.at(other, new.revision) {
-                Some(stand) => {
-                    facts.push(evidence.version(&stand.version, was));
-                    facts.extend(self.standing.fact(&stand.version, stand.proof));
+                Some(held) => {
+                    facts.push(evidence.version(&held.version, was));
+                    facts.extend(self.validity.fact(&held.version, held.proof));
                 }
                 None => {
-                    let later = self.all.stands(other.hold).iter().find(|stand| stand.version.revision > new.revision);
+                    let later = self.all.versions(other.hold).iter().find(|held| held.version.revision > new.revision);
                     facts.extend(later.map(|later| evidence.version(&later.version, was)));
                     unseen = unseen.or(Some(child));
                 }
@@ -232,14 +232,14 @@ impl Family<'_, '_> {
         );
         let doubt = |child: String| format!(". Not proved: {child} was one before and after, perhaps not in between");
         ruling.found(Draft {
-            kind: if sure { Kind::Violation } else { Kind::Suspect },
+            kind: if certain { Kind::Violation } else { Kind::Suspect },
             broken_by: BrokenBy::Client,
             incarnation: by,
             key: new.key,
             cause: self.child.name.clone(),
             summary: format!("{client} created {name}, child {} of {family}, which wants {wanted}", counted.len() + 1),
             facts,
-            reason: format!("{reason}{}", unseen.filter(|_| !sure).map_or(String::new(), doubt)),
+            reason: format!("{reason}{}", unseen.filter(|_| !certain).map_or(String::new(), doubt)),
             refuted_by: "a version of the owner that wants more, or an earlier end of another child".to_owned(),
             consequence: "the same work is done twice until the surplus is removed".to_owned(),
         });
@@ -255,10 +255,10 @@ impl Family<'_, '_> {
         }
         let until = Place::of_version(evidence, new, history.resource_of(lifetime.key)).through?;
         let mut most: Option<(u64, Version)> = None;
-        let mut reach = lifetime.from;
+        let mut known_through = lifetime.from;
         let own = |v: &Version| v.uid == lifetime.uid && v.change.lives() == Some(true) && v.revision <= until;
         for version in evidence.order.timeline.versions(lifetime.key).iter().filter(own) {
-            if version.revision > reach.next() && version.revision != lifetime.from {
+            if version.revision > known_through.next() && version.revision != lifetime.from {
                 return None;
             }
             let declared = history.declared(version.key, version.uid, version.attributes)?;
@@ -266,9 +266,9 @@ impl Family<'_, '_> {
             if most.is_none_or(|(most, _)| wanted > most) {
                 most = Some((wanted, version));
             }
-            reach = self.standing.through(&version).0;
+            known_through = self.validity.through(&version).0;
         }
-        most.filter(|_| reach >= until)
+        most.filter(|_| known_through >= until)
     }
 }
 

@@ -34,21 +34,21 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let lives = evidence.order.sessions.of(o.incarnation).filter(|session| !session.is_guess);
-        let lives = lives.map_or(vec![o.incarnation], |session| session.lives.clone());
+        let lives = lives.map_or(vec![o.incarnation], |session| session.incarnations.clone());
         wanted.extend(lives.iter().map(|&life| (life, o.key)));
         claims.push((id, lives));
     }
-    let memories = ClientKnowledge::collect(evidence, &wanted);
+    let knowledge = ClientKnowledge::collect(evidence, &wanted);
     for (id, lives) in claims {
         let o = history.operation(id);
         let seen = lives
             .iter()
-            .flat_map(|&life| memories.of(life, o.key).iter().map(move |g| (life, g)))
+            .flat_map(|&life| knowledge.of(life, o.key).iter().map(move |g| (life, g)))
             .filter(|(_, g)| evidence.order.clocks.before(g.moment, (o.invoke, o.clock)))
-            .filter(|(life, g)| shows_end(evidence, &o, g, memories.of(*life, o.key)))
+            .filter(|(life, g)| shows_end(evidence, &o, g, knowledge.of(*life, o.key)))
             .min_by_key(|(_, g)| g.moment.0);
         match seen {
-            Some((_, glimpse)) => found(evidence, ruling, id, glimpse),
+            Some((_, last_read)) => found(evidence, ruling, id, last_read),
             None => after_grace(evidence, ruling, id),
         }
     }
@@ -71,17 +71,17 @@ fn later_life(evidence: &Evidence<'_>, key: KeyId, uid: Symbol) -> Option<Versio
 }
 
 /// Whether an observation of a process shows the end of the life that a request names.
-fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[LastRead]) -> bool {
+fn shows_end(evidence: &Evidence<'_>, o: &Operation, last_read: &LastRead, all: &[LastRead]) -> bool {
     let uid = o.request_uid;
-    match glimpse.known {
+    match last_read.known {
         Known::End(ended) => ended == uid,
         Known::Life(other) if other.is_some() && other != uid => {
             let later = later_life(evidence, o.key, uid).map_or(Revision::NONE, |v| v.revision);
-            later.is_some() && glimpse.revision >= later
+            later.is_some() && last_read.revision >= later
         }
         // A fresh read without an object of the name, after the process had seen the life.
         Known::Nothing => {
-            let (Shown::Answer(id) | Shown::List(id)) = glimpse.shown else { return false };
+            let (Shown::Answer(id) | Shown::List(id)) = last_read.shown else { return false };
             let read = evidence.history.operation(id);
             let fresh = read.verb.is_write() || read.asked == Asked::Unset;
             let sent = (read.invoke, read.clock);
@@ -93,7 +93,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, glimpse: &LastRead, all: &[
                 && evidence
                     .order
                     .timeline
-                    .version_at(o.key, glimpse.revision)
+                    .version_at(o.key, last_read.revision)
                     .is_some_and(|v| v.change == Change::Deleted)
         }
         Known::Life(_) | Known::Unsure => false,
@@ -135,20 +135,20 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     );
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, glimpse: &LastRead) {
+fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, last_read: &LastRead) {
     let history = evidence.history;
     let o = history.operation(id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
-    let saw = match glimpse.known {
+    let saw = match last_read.known {
         Known::Life(other) => format!("{client} saw {key} with uid {}", evidence.short_uid(other)),
         Known::Nothing => format!("{client} read that {key} does not exist"),
-        _ => match glimpse.shown {
+        _ => match last_read.shown {
             Shown::Event(..) => format!("{client} saw {key} with uid {uid} deleted"),
             _ => format!("{client} removed {key} with uid {uid} itself"),
         },
     };
-    let mut facts = vec![glimpse.fact(evidence, o.key, saw)];
+    let mut facts = vec![last_read.fact(evidence, o.key, saw)];
     let successor = later_life(evidence, o.key, o.request_uid).filter(|v| v.writer != id);
     if let Some(version) = successor {
         let says = format!("{key} had uid {}", evidence.short_uid(version.uid));
@@ -194,7 +194,7 @@ fn state(
 mod tests {
     use super::{Kind, RULE};
     use crate::check::Options;
-    use crate::check::testing::trial::{holds, kinds, told};
+    use crate::check::testing::trial::{holds, kinds, trial_with};
 
     #[test]
     fn a_report_on_a_life_that_one_ended_oneself() {
@@ -208,8 +208,9 @@ mod tests {
     #[test]
     fn after_the_grace_that_is_declared_everybody_has_seen_an_end() {
         let text = "o@A DELETE w:u1 => ok\no@A CREATE w => w:u2@42\n--- 30s\nk@B PATCH status w:u1 => w:u2@45\n";
-        let late =
-            |seconds: i64| told(&RULE, text, Options { grace: Some(seconds * 1_000_000_000), ..Options::default() });
+        let late = |seconds: i64| {
+            trial_with(&RULE, text, Options { grace: Some(seconds * 1_000_000_000), ..Options::default() })
+        };
         assert_eq!(late(10).kinds(), [Kind::Violation]);
         assert_eq!(late(60).kinds(), []);
     }

@@ -2,10 +2,10 @@
 //! objects that certainly, or possibly, held one value at one revision. Invariant: only resources of one counter are compared.
 //! Ranges overlap; texts are compared for equality.
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::version_validity::VersionValidity;
-use crate::check::invariants::allocations::{End, Held, Hold, Holdings, holdings, words};
+use crate::check::invariants::allocations::{AllocatedValue, End, Hold, Holdings, holdings, words};
 use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
 use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbol};
 use crate::model::declaration::{Allocation, Path, READINESS};
@@ -14,11 +14,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// The most holders of one value that are compared with a new one, the latest first.
-const COMPARED: usize = 64;
+/// Upper bound on the holders of one value that are compared with a new one, the latest first.
+const MAX_COMPARED: usize = 64;
 
-/// The most pairs of overlapping ranges that are examined in one space. Ranges of a healthy cluster do not overlap.
-const MOST_PAIRS: usize = 1 << 22;
+/// Upper bound on the pairs of overlapping ranges that are examined in one space. Ranges of a healthy cluster do not overlap.
+const MAX_PAIRS: usize = 1 << 22;
 
 /// The holds of one allocation by objects of one resource.
 struct Part<'d> {
@@ -37,19 +37,19 @@ struct Claim<'p, 'd> {
 /// Judges the allocations that are bindings, or those that are none.
 pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     let history = evidence.history;
-    let standing = VersionValidity::derive(evidence);
+    let validity = VersionValidity::derive(evidence);
     // Values exclude each other inside one space. A declaration without an API group has one space per group.
     let mut spaces: BTreeMap<(&str, &str), Vec<Part<'_>>> = BTreeMap::new();
     let declared = &evidence.options.declarations.allocations;
-    let mut looks = Looks::of(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     // Records of allocators are needed to judge fields that are updated after them.
     for allocation in declared.iter().filter(|allocation| allocation.binds == binds) {
         for resource in evidence.resources_named(&allocation.resource) {
-            if !looks.take(evidence, resource) {
+            if !scan_budget.take(evidence, resource) {
                 ruling.crowded();
                 continue;
             }
-            let holdings = holdings(evidence, &standing, allocation, resource);
+            let holdings = holdings(evidence, &validity, allocation, resource);
             let own = || history.name(history.resources[resource.index()].group);
             let group = if allocation.resource.group.is_some() { "" } else { own() };
             spaces.entry((&allocation.space, group)).or_default().push(Part { allocation, resource, holdings });
@@ -57,22 +57,22 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     }
     let records = Records::of(&spaces);
     let (nodes, removed_by) = (nodes(evidence), RefCell::default());
-    let judge = Judge { evidence, standing: &standing, records: &records, nodes, removed_by };
+    let judge = Judge { evidence, validity: &validity, records: &records, nodes, removed_by };
     for parts in spaces.values() {
         let mut claims: Vec<Claim<'_, '_>> =
             parts.iter().flat_map(|part| part.holdings.holds.iter().map(move |hold| Claim { part, hold })).collect();
         ruling.checked_many(IncarnationId::NONE, claims.len() as u64);
         claims.sort_by(|a, b| (&a.hold.value, a.from(), a.hold.key).cmp(&(&b.hold.value, b.from(), b.hold.key)));
-        let mut told = FxHashSet::default();
+        let mut reported = FxHashSet::default();
         for (one, other) in pairs(&claims, ruling) {
             let (one, other) = if other.from() < one.from() { (other, one) } else { (one, other) };
             let holders = (&one.hold.holder, &other.hold.holder);
             if one.hold.holder != other.hold.holder
                 && history.share_counter(one.part.resource, other.part.resource)
-                && !told.contains(&(&one.hold.value, holders))
+                && !reported.contains(&(&one.hold.value, holders))
                 && judge.pair(ruling, one, other)
             {
-                told.insert((&one.hold.value, holders));
+                reported.insert((&one.hold.value, holders));
             }
         }
     }
@@ -83,20 +83,21 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
 fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Claim<'p, 'd>, Claim<'p, 'd>)> {
     let mut found = Vec::new();
     let mut open: Vec<Claim<'p, 'd>> = Vec::new();
-    let mut looked = 0;
+    let mut compared = 0;
     for &claim in claims {
         match claim.hold.value {
-            Held::Text(_) => {
+            AllocatedValue::Text(_) => {
                 open.retain(|other| other.hold.value == claim.hold.value && other.through() >= claim.from());
-                let latest = open.len().saturating_sub(COMPARED);
+                let latest = open.len().saturating_sub(MAX_COMPARED);
                 found.extend(open[latest..].iter().map(|&other| (other, claim)));
             }
-            Held::Range(six, first, _) => {
-                open.retain(
-                    |other| matches!(other.hold.value, Held::Range(of_six, _, last) if of_six == six && last >= first),
-                );
-                looked += open.len();
-                if looked > MOST_PAIRS {
+            AllocatedValue::Range(six, first, _) => {
+                open.retain(|other| match other.hold.value {
+                    AllocatedValue::Range(of_six, _, last) => of_six == six && last >= first,
+                    AllocatedValue::Text(_) => false,
+                });
+                compared += open.len();
+                if compared > MAX_PAIRS {
                     ruling.undecided("more overlapping ranges than one run looks at");
                     return found;
                 }
@@ -121,8 +122,8 @@ impl<'p, 'd> Claim<'p, 'd> {
 
     /// The first revision at which both claims certainly exist.
     fn meets(&self, other: &Claim<'p, 'd>) -> Option<Revision> {
-        let mine = self.part.holdings.stands(self.hold).iter();
-        let theirs = other.part.holdings.stands(other.hold).iter();
+        let mine = self.part.holdings.versions(self.hold).iter();
+        let theirs = other.part.holdings.versions(other.hold).iter();
         let (mut mine, mut theirs) = (mine.peekable(), theirs.peekable());
         while let (Some(a), Some(b)) = (mine.peek(), theirs.peek()) {
             let begun = a.version.revision.max(b.version.revision);
@@ -145,12 +146,12 @@ impl<'p, 'd> Claim<'p, 'd> {
 }
 
 /// The records of allocators, by allocation, value and holder.
-struct Records<'p, 'd>(FxHashMap<(&'d str, &'p Held, &'p str), Vec<Claim<'p, 'd>>>);
+struct Records<'p, 'd>(FxHashMap<(&'d str, &'p AllocatedValue, &'p str), Vec<Claim<'p, 'd>>>);
 
 /// The state of a holder's record at a revision.
 enum Record<'p, 'd> {
     /// The record exists.
-    Stands(Claim<'p, 'd>),
+    Exists(Claim<'p, 'd>),
     /// The record had ended before the holder first showed the value.
     Gone(Claim<'p, 'd>),
     /// The record ended while the holder showed the value, so the field is only stale.
@@ -176,28 +177,28 @@ impl<'p, 'd> Records<'p, 'd> {
     }
 
     /// The state of a claim's record while another claim is made.
-    fn say(&self, evidence: &Evidence<'_>, claim: &Claim<'p, 'd>, met: &Version) -> Option<Record<'p, 'd>> {
+    fn state_of(&self, evidence: &Evidence<'_>, claim: &Claim<'p, 'd>, met: &Version) -> Option<Record<'p, 'd>> {
         let name = claim.part.allocation.record.as_deref()?;
         let path = claim.path(evidence);
         let holders = [path.as_str(), claim.hold.holder.as_str()];
-        let said = claim.part.holdings.stands(claim.hold)[0].version;
-        let mut says = Record::Missing;
+        let shown = claim.part.holdings.versions(claim.hold)[0].version;
+        let mut state = Record::Missing;
         for &record in holders.iter().filter_map(|&holder| self.0.get(&(name, &claim.hold.value, holder))).flatten() {
             let (holdings, hold) = (&record.part.holdings, record.hold);
             let place = Place::of_version(evidence, met, record.part.resource);
-            let first = Place::of_version(evidence, &said, record.part.resource);
+            let first = Place::of_version(evidence, &shown, record.part.resource);
             let over = |place: &Place| holdings.had_ended(hold, place.from) == Some(true);
-            let before_claim = over(&first) || hold.ended_before(evidence, said.writer);
-            let stands = record.from() <= place.from
+            let before_claim = over(&first) || hold.ended_before(evidence, shown.writer);
+            let exists = record.from() <= place.from
                 && place.through.is_some_and(|through| holdings.had_ended(hold, through) == Some(false));
             match () {
-                () if stands => return Some(Record::Stands(record)),
-                () if before_claim => says = Record::Gone(record),
+                () if exists => return Some(Record::Exists(record)),
+                () if before_claim => state = Record::Gone(record),
                 () if over(&place) || hold.ended_before(evidence, met.writer) => return Some(Record::Released),
                 () => return Some(Record::Open),
             }
         }
-        Some(says)
+        Some(state)
     }
 }
 
@@ -223,7 +224,7 @@ fn is_unready(evidence: &Evidence<'_>, node: &Version) -> bool {
 
 struct Judge<'p, 'h, 'd> {
     evidence: &'p Evidence<'h>,
-    standing: &'p VersionValidity<'h>,
+    validity: &'p VersionValidity<'h>,
     records: &'p Records<'p, 'd>,
     nodes: FxHashMap<Symbol, KeyId>,
     removed_by: RefCell<RemovalBounds>,
@@ -241,10 +242,10 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         let revision = met.unwrap_or(other.from());
         // The meeting begins with a version of one of the two.
         let at = |claim: &Claim<'p, 'd>| {
-            claim.part.holdings.stands(claim.hold).iter().find(|s| s.version.revision == revision)
+            claim.part.holdings.versions(claim.hold).iter().find(|s| s.version.revision == revision)
         };
-        let Some(meeting) = at(&other).or_else(|| at(&one)).map(|stand| stand.version) else { return false };
-        let records = [&one, &other].map(|claim| self.records.say(evidence, claim, &meeting));
+        let Some(meeting) = at(&other).or_else(|| at(&one)).map(|held| held.version) else { return false };
+        let records = [&one, &other].map(|claim| self.records.state_of(evidence, claim, &meeting));
         if records.iter().any(|record| matches!(record, Some(Record::Released))) {
             return false;
         }
@@ -268,16 +269,16 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         };
         let mut facts = Vec::new();
         for claim in [&one, &other] {
-            let stands = claim.part.holdings.stands(claim.hold);
+            let versions = claim.part.holdings.versions(claim.hold);
             let at = claim.part.holdings.at(claim.hold, revision);
-            let stand = at.unwrap_or(&stands[0]);
-            facts.push(evidence.version(&stand.version, says(claim)));
-            if stand.version.revision == revision {
+            let held = at.unwrap_or(&versions[0]);
+            facts.push(evidence.version(&held.version, says(claim)));
+            if held.version.revision == revision {
                 continue;
             }
             match at {
-                Some(stand) => facts.extend(self.standing.fact(&stand.version, stand.proof)),
-                None => facts.extend(stands.last().map(|last| evidence.version(&last.version, says(claim)))),
+                Some(held) => facts.extend(self.validity.fact(&held.version, held.proof)),
+                None => facts.extend(versions.last().map(|last| evidence.version(&last.version, says(claim)))),
             }
         }
         let mut doubt = met
@@ -289,7 +290,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         }
         match &records[0] {
             None => {}
-            Some(Record::Stands(record)) => facts.insert(1, self.recorded(record)),
+            Some(Record::Exists(record)) => facts.insert(1, self.recorded(record)),
             Some(Record::Gone(record)) => facts.insert(0, self.gone(record)),
             Some(_) => {
                 let missing = format!("nothing shows whether the allocator had taken {value} back from {}", name(&one));
@@ -299,7 +300,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         facts.truncate(5);
         let reason =
             format!("{what} {value} has one holder at a time, but at revision {revision} two existing objects have it");
-        let writer = other.part.holdings.stands(other.hold)[0].version.writer;
+        let writer = other.part.holdings.versions(other.hold)[0].version.writer;
         ruling.found(Draft {
             kind: if doubt.is_some() { Kind::Suspect } else { Kind::Violation },
             broken_by: BrokenBy::Client,
@@ -327,7 +328,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
     fn is_left_behind(&self, claim: &Claim<'p, 'd>, revision: Revision) -> bool {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let Some(path) = &claim.part.allocation.node else { return false };
-        let version = claim.part.holdings.stands(claim.hold)[0].version;
+        let version = claim.part.holdings.versions(claim.hold)[0].version;
         let declared = history.declared(version.key, version.uid, version.attributes);
         let name = declared.and_then(|declared| history.names.find(&declared.text(path)?));
         let node = name.and_then(|name| self.nodes.get(&name));
@@ -359,7 +360,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
 
     /// The existing record as a fact.
     fn recorded(&self, record: &Claim<'p, 'd>) -> Fact {
-        let version = record.part.holdings.stands(record.hold)[0].version;
+        let version = record.part.holdings.versions(record.hold)[0].version;
         let says = format!("the allocator recorded {} for {}", words(&record.hold.value), record.hold.holder);
         self.evidence.version(&version, says)
     }

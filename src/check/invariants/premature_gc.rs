@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/premature-gc.md")]
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::references::{Directory, is_collector};
 use crate::check::facts::version_validity::VersionValidity;
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if removed.is_empty() || !references.iter().any(|reference| reference.owns) {
         return;
     }
-    let (directory, standing) = (Directory::of(evidence), VersionValidity::derive(evidence));
+    let (directory, validity) = (Directory::of(evidence), VersionValidity::derive(evidence));
     let lives = evidence.order.lifetimes(evidence.history);
     let mut owning: FxHashMap<ResourceId, Vec<&Reference>> = FxHashMap::default();
     for reference in references.iter().filter(|reference| reference.owns) {
@@ -48,12 +48,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             owning.entry(resource).or_default().push(reference);
         }
     }
-    let mut looks = Looks::of(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     for removal in &removed {
         let mut owned = false;
         let resource = evidence.history.resource_of(removal.life.key);
         for reference in owning.get(&resource).into_iter().flatten() {
-            if !looks.take_many(1) {
+            if !scan_budget.take_many(1) {
                 ruling.crowded();
                 break;
             }
@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let owner = uid.and_then(|uid| lives.of(uid));
                 let Some(owner) = owner else { continue };
                 if directory.key(reference, removal.life.key, &mention) == Some(owner.key) {
-                    judge(evidence, ruling, &standing, removal, owner);
+                    judge(evidence, ruling, &validity, removal, owner);
                 }
             }
         }
@@ -99,7 +99,7 @@ fn collected<'h>(evidence: &Evidence<'h>, life: &'h Lifetime) -> Option<Collecte
 fn judge(
     evidence: &Evidence<'_>,
     ruling: &mut Ruling<'_>,
-    standing: &VersionValidity<'_>,
+    validity: &VersionValidity<'_>,
     removal: &Collected<'_>,
     owner: &Lifetime,
 ) {
@@ -125,7 +125,7 @@ fn judge(
         v.uid == owner.uid
             && v.change.lives() == Some(true)
             && shown.is_some_and(|declared| declared.text(&ending).is_none())
-            && standing.through(&v).0 >= done
+            && validity.through(&v).0 >= done
     });
     let Some(unmarked) = unmarked else {
         ruling.undecided("owners that may have had a deletion begun");
@@ -137,8 +137,8 @@ fn judge(
     let uid = evidence.short_uid(owner.uid);
     // Only its precondition ties a removal at an unknown revision to the object's version.
     let named = o.asked_revision == removal.last.revision;
-    let (stood, proof) = standing.through(&removal.last);
-    let certain = named || (through == Some(from) && stood.next() >= from);
+    let (current_through, proof) = validity.through(&removal.last);
+    let certain = named || (through == Some(from) && current_through.next() >= from);
     let mut facts = vec![
         evidence.version(&removal.last, format!("{child} named {parent} with uid {uid} as its owner")),
         Fact {
@@ -148,10 +148,10 @@ fn judge(
         },
         evidence.version(&unmarked, format!("{parent} with uid {uid} existed, and its deletion had not begun")),
     ];
-    let (_, shown) = standing.through(&unmarked);
-    facts.extend(standing.fact(&unmarked, shown).filter(|_| unmarked.revision < done));
+    let (_, shown) = validity.through(&unmarked);
+    facts.extend(validity.fact(&unmarked, shown).filter(|_| unmarked.revision < done));
     if certain && !named {
-        facts.extend(standing.fact(&removal.last, proof));
+        facts.extend(validity.fact(&removal.last, proof));
     }
     facts.truncate(5);
     let reason =

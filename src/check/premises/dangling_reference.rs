@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/dangling-reference.md")]
 
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::cross_counter::{end, had_ended, when};
 use crate::check::facts::references::{Directory, Mention, is_collector};
@@ -29,11 +29,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     let directory = Directory::of(evidence);
-    let (mut looks, followers) = (Looks::of(evidence), OnceCell::new());
+    let (mut scan_budget, followers) = (ScanBudget::of(evidence), OnceCell::new());
     for reference in by_uid() {
         let mut resources = directory.referring(reference);
         resources.retain(|&resource| {
-            let is_left = looks.take(evidence, resource);
+            let is_left = scan_budget.take(evidence, resource);
             if !is_left {
                 ruling.crowded();
             }
@@ -45,7 +45,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         // This looks through all requests.
         if reference.belongs && !resources.is_empty() {
-            if !looks.take_many(evidence.history.operations.len() as u64) {
+            if !scan_budget.take_many(evidence.history.operations.len() as u64) {
                 ruling.crowded();
                 continue;
             }
@@ -86,7 +86,7 @@ impl Followers {
 }
 
 /// The last version of a name: its uid, its root value, and its mentions.
-type Said = (Symbol, Option<PartId>, Option<Vec<Mention>>);
+type LastVersion = (Symbol, Option<PartId>, Option<Vec<Mention>>);
 
 impl<'h> Dangling<'_, 'h> {
     /// The life that a mention names by uid.
@@ -144,7 +144,7 @@ impl<'h> Dangling<'_, 'h> {
     /// Collects the references that writes to one name make.
     fn made_in(&self, key: KeyId, new: &mut Vec<(Version, Mention)>) {
         let evidence = self.evidence;
-        let mut had: Option<Said> = None;
+        let mut had: Option<LastVersion> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let alive = version.change.lives() == Some(true);
             let declared = evidence.history.declared(version.key, version.uid, version.attributes).filter(|_| alive);

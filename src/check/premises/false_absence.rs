@@ -3,7 +3,7 @@
 use crate::check::facts::commit_evidence;
 use crate::check::premises::premise_index::{ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
-use crate::check::premises::presumed_absence::{Against, PresumedAbsence, Stay};
+use crate::check::premises::presumed_absence::{Counterevidence, ExistenceProof, PresumedAbsence};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{OperationId, Revision};
 use crate::order::{Life, Reading, Version};
@@ -74,9 +74,9 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
 /// The life that an absence contradicts.
 fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: OperationId) -> Option<(Life, Had)> {
     let (history, order) = (evidence.history, evidence.order);
-    let (key, presence) = (used.premise.key, basis.truths.presence());
+    let (key, presence) = (used.premise.key, basis.validity.presence());
     let resource = history.resource_of(key);
-    let seen = used.premise.seen(history, &basis.truths);
+    let seen = used.premise.seen(history, &basis.validity);
     if used.truth.is_empty() && seen.from.is_some() {
         return presence.at(key, seen.from).map(|life| (*life, Had::Read));
     }
@@ -154,20 +154,26 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
     let history = evidence.history;
     let o = history.operation(case.write);
     let (client, target, object) = (evidence.short_client(&o), history.key_name(case.target), history.key_name(o.key));
-    let (kind, mut facts, reason) = match case.against {
-        Against::Present(version, stay) => {
-            let when = match stay {
-                Stay::Revision(revision) => format!("it existed at {revision}, at which the deletion took effect"),
-                Stay::Later(later) => {
+    let (kind, mut facts, reason) = match case.counterevidence {
+        Counterevidence::Present(version, existence) => {
+            let when = match existence {
+                ExistenceProof::Revision(revision) => {
+                    format!("it existed at {revision}, at which the deletion took effect")
+                }
+                ExistenceProof::Later(later) => {
                     format!(
                         "it existed before, and the same object was changed afterwards at revision {}",
                         later.revision
                     )
                 }
             };
-            (Kind::Violation, presumed_absence::stay(evidence, &version, stay), format!("{PRESUMES}: {when}."))
+            (
+                Kind::Violation,
+                presumed_absence::existence(evidence, &version, existence),
+                format!("{PRESUMES}: {when}."),
+            )
         }
-        Against::Open(version) => (
+        Counterevidence::Open(version) => (
             Kind::Suspect,
             vec![evidence.version(&version, evidence.change_words(&version))],
             format!(
@@ -175,7 +181,7 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
                 it (a record of its watches, or an etcd witness, would show that)."
             ),
         ),
-        Against::Outlived(..) | Against::Nothing => return,
+        Counterevidence::Outlived(..) | Counterevidence::Nothing => return,
     };
     facts.push(written(evidence, case.write));
     ruling.found(Draft {
@@ -214,8 +220,8 @@ mod tests {
         for nothing in ["PUT b:u2@21 for d => b:u2@21", "PATCH b for d => b:u2@21"] {
             assert_eq!(kinds(&RULE, &format!("{read}c@A {nothing}\no@A PUT a:u1@20 => a:u1@40\n")), [], "{nothing}");
         }
-        let told = format!("{read}c@A CREATE a for d => !409\nc@A PATCH b test(@21) for d => b:u2@30\n");
-        assert_eq!(kinds(&RULE, &format!("{told}o@A PUT a:u1@20 => a:u1@40\n")), []);
+        let sketch = format!("{read}c@A CREATE a for d => !409\nc@A PATCH b test(@21) for d => b:u2@30\n");
+        assert_eq!(kinds(&RULE, &format!("{sketch}o@A PUT a:u1@20 => a:u1@40\n")), []);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::check::facts::bodies::BodyReader;
 use crate::check::facts::conflict_retries::laundered;
 use crate::check::facts::knowledge::ClientKnowledge;
 use crate::check::facts::stale_writes::{
-    AT_ONCE, Compared, StaleWrite, Undone, is_others, present_before, reverted, undone,
+    Compared, MAX_WRITES_AT_ONCE, StaleWrite, Undone, is_others, present_before, reverted, undone,
 };
 use crate::check::facts::three_way_diff::{Changed, WriteHistory};
 use crate::check::premises::premise_index::{ENDLESS, PremiseIndex};
@@ -40,9 +40,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut lost = declared(evidence, ruling);
     lost.extend(without_condition(evidence, ruling));
     lost.extend(after_conflicts(evidence, ruling));
-    let mut told: FxHashSet<OperationId> = FxHashSet::default();
+    let mut reported: FxHashSet<OperationId> = FxHashSet::default();
     for lost in lost {
-        if told.insert(lost.write) {
+        if reported.insert(lost.write) {
             found(evidence, ruling, lost);
         }
     }
@@ -54,7 +54,7 @@ fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lo
     let mut lost = Vec::new();
     let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
-    for part in writes.outdated.chunks(AT_ONCE) {
+    for part in writes.outdated.chunks(MAX_WRITES_AT_ONCE) {
         let mut reverted: Vec<_> = reverted(evidence, &reader, part).into_iter().collect();
         reverted.sort_unstable_by_key(|(at, _)| *at);
         for (at, undone) in reverted {
@@ -133,17 +133,17 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
     }
     let operation = |d: &Declared<'_>| history.operation(d.write);
     let wanted = writes.iter().map(|d| (operation(d).incarnation, operation(d).key)).collect();
-    let memories = ClientKnowledge::collect(evidence, &wanted);
+    let knowledge = ClientKnowledge::collect(evidence, &wanted);
     for declared in &mut writes {
         let o = history.operation(declared.write);
         let may_precede = |moment| evidence.order.clocks.relation(moment, (o.invoke, o.clock)) != Relation::NotBefore;
-        let glimpses = memories.at_most(o.incarnation, o.key);
-        declared.knew |= glimpses.filter(|g| g.revision > declared.revision).any(|g| may_precede(g.moment))
-            || memories.may_know_more(evidence, o.incarnation, o.key, declared.premise.moment, (o.invoke, o.clock));
+        let last_reads = knowledge.at_most(o.incarnation, o.key);
+        declared.knew |= last_reads.filter(|g| g.revision > declared.revision).any(|g| may_precede(g.moment))
+            || knowledge.may_know_more(evidence, o.incarnation, o.key, declared.premise.moment, (o.invoke, o.clock));
     }
     let (knew, fresh): (Vec<_>, Vec<_>) = writes.into_iter().partition(|declared| declared.knew);
-    let mut lost = undoing(evidence, &basis, &knew, |course| course.reverted());
-    lost.extend(undoing(evidence, &basis, &fresh, |course| course.overwritten()));
+    let mut lost = undoing(evidence, &basis, &knew, |history| history.reverted());
+    lost.extend(undoing(evidence, &basis, &fresh, |history| history.overwritten()));
     lost.sort_by_key(|lost| lost.write);
     lost
 }
@@ -157,7 +157,7 @@ fn undoing(
     let mut lost = Vec::new();
     let key = |declared: &Declared<'_>| evidence.history.operation(declared.write).key;
     let reader = BodyReader::new(evidence, writes.iter().map(key));
-    for part in writes.chunks(AT_ONCE) {
+    for part in writes.chunks(MAX_WRITES_AT_ONCE) {
         let read = |d: &Declared<'_>| evidence.order.timeline.version_at(key(d), d.revision);
         let compared: Vec<Compared<'_>> =
             part.iter().map(|d| Compared { id: d.write, read: read(d), since: d.since }).collect();

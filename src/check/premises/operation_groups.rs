@@ -1,6 +1,6 @@
 //! Parts of declared groups in the revision order. Input: the declarations and the versions of objects. Output: groups with at
-//! least two parts in the evidence, and the pieces of each version. Invariant: work is bounded by `ROWS` and `JOINED`; after
-//! that every question returns `None` and [`Pieces::is_spent`] is true.
+//! least two parts in the evidence, and the pieces of each version. Invariant: work is bounded by `MAX_ROWS` and
+//! `JOINED`; after that every question returns `None` and [`Pieces::is_spent`] is true.
 
 use crate::check::Evidence;
 use crate::history::{AttributesId, History, KeyId, ResourceId, Revision, Symbol};
@@ -28,7 +28,7 @@ pub struct Piece {
 }
 
 /// The most rows of declared fields that are examined. The rest is left undecided.
-const ROWS: usize = 2_000_000;
+const MAX_ROWS: usize = 2_000_000;
 
 /// The most objects with a join that are examined, for all writes together. A join that everything shares asks for all objects
 /// at each write.
@@ -98,7 +98,7 @@ impl<'e, 'h> Pieces<'e, 'h> {
 
     /// Whether a limit was reached, so that the rest is left undecided.
     pub fn is_spent(&self) -> bool {
-        self.rows > ROWS || self.joined > JOINED
+        self.rows > MAX_ROWS || self.joined > JOINED
     }
 
     /// The pieces of a part in a version, sorted; `None` if the evidence does not show them.

@@ -49,7 +49,7 @@ pub struct Decided<'b> {
 pub struct PremiseIndex<'h> {
     evidence: Evidence<'h>,
     /// The validity intervals of values.
-    pub truths: ValidityIntervals<'h>,
+    pub validity: ValidityIntervals<'h>,
     /// Declared decisions.
     pub decisions: Decisions,
     removals: FxHashMap<OperationId, Version>,
@@ -68,8 +68,8 @@ impl<'h> PremiseIndex<'h> {
     }
 
     fn with(evidence: &Evidence<'h>, decisions: Decisions) -> PremiseIndex<'h> {
-        let truths = ValidityIntervals::derive(evidence.history, evidence.order);
-        PremiseIndex { evidence: *evidence, truths, decisions, removals: commit_evidence::removals(evidence) }
+        let validity = ValidityIntervals::derive(evidence.history, evidence.order);
+        PremiseIndex { evidence: *evidence, validity, decisions, removals: commit_evidence::removals(evidence) }
     }
 
     /// The writes of declared decisions with their premises; `None` for premises beyond the limits or of a pass without known
@@ -103,7 +103,7 @@ impl<'h> PremiseIndex<'h> {
 
     /// A premise with its validity interval.
     pub fn used(&self, premise: Premise) -> Used {
-        Used { premise, truth: premise.truth(self.evidence.history, &self.truths) }
+        Used { premise, truth: premise.truth(self.evidence.history, &self.validity) }
     }
 
     /// The revision at which a write took effect, if that is certain.
@@ -147,7 +147,7 @@ impl<'h> PremiseIndex<'h> {
         if history.share_counter(of_a, of_b) {
             return a.revision < b.revision;
         }
-        let sent = self.truths.of(b.key, Reading::Present { uid: b.uid, revision: b.revision }, Default::default());
+        let sent = self.validity.of(b.key, Reading::Present { uid: b.uid, revision: b.revision }, Default::default());
         sent.not_before(history).is_some_and(|sent| self.shown_before(a, sent))
     }
 
@@ -168,7 +168,7 @@ impl<'h> PremiseIndex<'h> {
             Source::Answer(id) => Fact { key: premise.key, ..evidence.operation(id, revision, says) },
             Source::List(id) => {
                 let shown =
-                    if revision.is_some() { revision } else { self.truths.list_revision(id).unwrap_or_default() };
+                    if revision.is_some() { revision } else { self.validity.list_revision(id).unwrap_or_default() };
                 evidence.item(id, premise.key, uid, shown, says)
             }
             Source::Request(id) => Fact { uid, ..evidence.request(id, revision, says) },

@@ -1,5 +1,6 @@
 //! Deletions that presume the absence of another object (declared presumptions). Input: committed deletions, and the last
-//! reads of their processes. Output: for each deletion what the revision order has against the presumption ([`Against`]).
+//! reads of their processes. Output: for each deletion what the revision order has against the presumption
+//! ([`Counterevidence`]).
 
 use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
 use crate::check::premises::premise_index::PremiseIndex;
@@ -20,14 +21,14 @@ pub struct PresumedAbsence {
     /// The object that is presumed to be absent.
     pub target: KeyId,
     /// The evidence of the revision order against the presumption.
-    pub against: Against,
+    pub counterevidence: Counterevidence,
 }
 
 /// The evidence of the revision order against a presumed absence.
 #[derive(Clone, Copy, Debug)]
-pub enum Against {
+pub enum Counterevidence {
     /// The object existed when the deletion took effect: a version before it, and the proof that it still existed.
-    Present(Version, Stay),
+    Present(Version, ExistenceProof),
     /// Every absence that the process knew had ended before the deleted object was created: the last read of an absence, the
     /// version that ended the absence, and the first version of the deleted object.
     Outlived(LastRead, Version, Version),
@@ -39,7 +40,7 @@ pub enum Against {
 
 /// The proof that an object still existed.
 #[derive(Clone, Copy, Debug)]
-pub enum Stay {
+pub enum ExistenceProof {
     /// Its life covers the revision of the deletion.
     Revision(Revision),
     /// A later change of the same object, sent after the deletion was answered.
@@ -56,11 +57,11 @@ pub fn presumed(evidence: &Evidence<'_>) -> Vec<PresumedAbsence> {
     let history = evidence.history;
     let known: FxHashSet<(IncarnationId, KeyId)> =
         candidates.iter().map(|&(write, target)| (history.operation(write).incarnation, target)).collect();
-    let memories = ClientKnowledge::collect(evidence, &known);
-    let ends = Ends::collect(history, candidates.iter().map(|(_, target)| *target).collect());
+    let knowledge = ClientKnowledge::collect(evidence, &known);
+    let deletions = PossibleDeletions::collect(history, candidates.iter().map(|(_, target)| *target).collect());
     let case = |&(write, target): &(OperationId, KeyId)| {
-        let case = Case { evidence, basis: &basis, memories: &memories, ends: &ends, write, target };
-        PresumedAbsence { write, target, against: case.against() }
+        let case = Case { evidence, basis: &basis, knowledge: &knowledge, deletions: &deletions, write, target };
+        PresumedAbsence { write, target, counterevidence: case.counterevidence() }
     };
     candidates.iter().map(case).collect()
 }
@@ -105,10 +106,10 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
                 continue;
             }
             let namespace = match &presumption.namespace {
-                Some(path) => said(evidence, &o, path).and_then(|text| history.names.find(&text)),
+                Some(path) => declared_text(evidence, &o, path).and_then(|text| history.names.find(&text)),
                 None => Some(history.keys[o.key.index()].namespace),
             };
-            let name = said(evidence, &o, &presumption.target).and_then(|text| history.names.find(&text));
+            let name = declared_text(evidence, &o, &presumption.target).and_then(|text| history.names.find(&text));
             let key = namespace.zip(name).and_then(|(namespace, name)| keys.get(&(*absent, namespace, name)));
             found.extend(key.map(|&target| (id, target)));
         }
@@ -117,7 +118,7 @@ fn candidates(evidence: &Evidence<'_>, presumptions: &[Presumption]) -> Vec<(Ope
 }
 
 /// The text at a path of a deleted object, in its last version in the evidence.
-fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
+fn declared_text(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
     let history = evidence.history;
     let key = history.keys[o.key.index()];
     match path.literal().as_slice() {
@@ -131,25 +132,25 @@ fn said(evidence: &Evidence<'_>, o: &Operation, path: &Path) -> Option<String> {
 }
 
 /// Requests that may have ended an object, whether or not the revision order has that end.
-pub struct Ends {
+pub struct PossibleDeletions {
     of: FxHashMap<KeyId, Vec<OperationId>>,
     /// Deletions of collections.
     many: Vec<OperationId>,
 }
 
-impl Ends {
+impl PossibleDeletions {
     /// Collects the requests that may have ended one of these objects.
-    pub fn collect(history: &History, wanted: FxHashSet<KeyId>) -> Ends {
-        let mut ends = Ends { of: FxHashMap::default(), many: Vec::new() };
+    pub fn collect(history: &History, wanted: FxHashSet<KeyId>) -> PossibleDeletions {
+        let mut deletions = PossibleDeletions { of: FxHashMap::default(), many: Vec::new() };
         for (id, o) in history.operations.all_of_verbs(&[Verb::Delete, Verb::DeleteCollection]) {
             let may_end = !o.marks.has(Marks::DRY_RUN) && o.outcome() != Outcome::Rejected;
             match o.verb {
-                Verb::Delete if may_end && wanted.contains(&o.key) => ends.of.entry(o.key).or_default().push(id),
-                Verb::DeleteCollection if may_end => ends.many.push(id),
+                Verb::Delete if may_end && wanted.contains(&o.key) => deletions.of.entry(o.key).or_default().push(id),
+                Verb::DeleteCollection if may_end => deletions.many.push(id),
                 _ => {}
             }
         }
-        ends
+        deletions
     }
 
     /// The last version of an object before a write took effect, unless something shows, or may have caused, the object's end.
@@ -178,7 +179,7 @@ impl Ends {
     ) -> bool {
         let (history, clocks) = (evidence.history, &evidence.order.clocks);
         let reading = Reading::Present { uid: version.uid, revision: version.revision };
-        let made = basis.truths.of(version.key, reading, Seen::default()).not_before(history);
+        let made = basis.validity.of(version.key, reading, Seen::default()).not_before(history);
         let many = self.many.iter().filter(|id| history.covers_key(history.operation(**id).scope, version.key));
         self.of.get(&version.key).into_iter().flatten().chain(many).any(|id| {
             let o = history.operation(*id);
@@ -193,55 +194,57 @@ impl Ends {
 struct Case<'c, 'h> {
     evidence: &'c Evidence<'h>,
     basis: &'c PremiseIndex<'h>,
-    memories: &'c ClientKnowledge,
-    ends: &'c Ends,
+    knowledge: &'c ClientKnowledge,
+    deletions: &'c PossibleDeletions,
     write: OperationId,
     target: KeyId,
 }
 
 impl<'h> Case<'_, 'h> {
-    fn against(&self) -> Against {
-        if let Some((version, stay)) = self.present() {
-            return Against::Present(version, stay);
+    fn counterevidence(&self) -> Counterevidence {
+        if let Some((version, existence)) = self.present() {
+            return Counterevidence::Present(version, existence);
         }
         let (history, o) = (self.evidence.history, self.evidence.history.operation(self.write));
         let moment = (o.invoke, o.clock);
         let absences: Vec<(LastRead, ValidityInterval)> = self
-            .memories
+            .knowledge
             .at_most(o.incarnation, self.target)
             .filter(|g| self.evidence.order.clocks.relation(g.moment, moment) != Relation::NotBefore)
             .filter_map(|g| Some((*g, self.absence(history, g)?)))
             .collect();
-        let silent = self.memories.may_know_more(self.evidence, o.incarnation, self.target, BEGINNING, moment);
+        let silent = self.knowledge.may_know_more(self.evidence, o.incarnation, self.target, BEGINNING, moment);
         if silent || absences.is_empty() {
-            return self.unended().map_or(Against::Nothing, Against::Open);
+            return self.unended().map_or(Counterevidence::Nothing, Counterevidence::Open);
         }
         // The latest absence that the process knew. One that nothing ended is in favour of the process.
         let Some(latest) = absences.iter().max_by_key(|(_, t)| t.through.unwrap_or(Revision::new(u128::MAX))) else {
-            return Against::Nothing;
+            return Counterevidence::Nothing;
         };
         // If the object may have ended again by then, the presumption may be true.
         let outlived =
             latest.1.ended_by.zip(self.basis.birth_of_deleted(self.write)).filter(|_| self.unended().is_some());
         match outlived {
-            Some((end, born)) if self.basis.before_commit(&end, self.write) && self.basis.before(&end, &born) => {
-                Against::Outlived(latest.0, end, born)
+            Some((end, creation))
+                if self.basis.before_commit(&end, self.write) && self.basis.before(&end, &creation) =>
+            {
+                Counterevidence::Outlived(latest.0, end, creation)
             }
-            _ => Against::Nothing,
+            _ => Counterevidence::Nothing,
         }
     }
 
     /// Proof that the object existed when the deletion took effect.
-    fn present(&self) -> Option<(Version, Stay)> {
+    fn present(&self) -> Option<(Version, ExistenceProof)> {
         let (evidence, basis) = (self.evidence, self.basis);
         let (history, order) = (evidence.history, evidence.order);
         let o = history.operation(self.write);
         let shared = history.share_counter(history.resource_of(o.key), history.resource_of(self.target));
         if let Some(commit) = basis.committed_at(self.write).filter(|_| shared)
-            && basis.truths.presence().at(self.target, commit).is_some()
+            && basis.validity.presence().at(self.target, commit).is_some()
         {
             let version = order.timeline.at_or_before(self.target, commit)?;
-            return Some((version, Stay::Revision(commit)));
+            return Some((version, ExistenceProof::Revision(commit)));
         }
         // By time: shown before the deletion was sent, and changed again by a request that was sent after the deletion's
         // answer.
@@ -250,37 +253,37 @@ impl<'h> Case<'_, 'h> {
         let before = versions.iter().filter(lives).rfind(|v| basis.before_commit(v, self.write))?;
         let later = versions.iter().filter(|v| lives(v) && v.uid == before.uid).find(|v| {
             let reading = Reading::Present { uid: v.uid, revision: v.revision };
-            let sent = basis.truths.of(self.target, reading, Seen::default()).not_before(history);
+            let sent = basis.validity.of(self.target, reading, Seen::default()).not_before(history);
             v.revision > before.revision && sent.is_some_and(|sent| order.clocks.before((o.ret, o.clock), sent))
         })?;
-        Some((before, Stay::Later(later)))
+        Some((before, ExistenceProof::Later(later)))
     }
 
     /// A version of the object before the deletion, if nothing shows an end of it.
     fn unended(&self) -> Option<Version> {
-        self.ends.unended(self.evidence, self.basis, self.target, self.write)
+        self.deletions.unended(self.evidence, self.basis, self.target, self.write)
     }
 
     /// The validity interval of an absence that the process saw; `None` if it saw none.
-    fn absence(&self, history: &History, glimpse: &LastRead) -> Option<ValidityInterval> {
-        let truths = &self.basis.truths;
-        let seen = match (glimpse.known, glimpse.shown) {
-            (Known::Nothing, Shown::List(id)) => match truths.list_revision(id) {
+    fn absence(&self, history: &History, last_read: &LastRead) -> Option<ValidityInterval> {
+        let validity = &self.basis.validity;
+        let seen = match (last_read.known, last_read.shown) {
+            (Known::Nothing, Shown::List(id)) => match validity.list_revision(id) {
                 Some(revision) => Seen { from: revision, through: Some(revision) },
                 None => Seen::default(),
             },
             (Known::Nothing, Shown::Answer(id)) => {
                 let o = history.operation(id);
                 let fresh = o.verb == Verb::Get && o.asked == Asked::Unset;
-                truths.seen(self.target, o.clock, fresh.then_some(o.invoke), o.ret)
+                validity.seen(self.target, o.clock, fresh.then_some(o.invoke), o.ret)
             }
-            (Known::Nothing, _) => truths.seen(self.target, glimpse.moment.1, None, glimpse.moment.0),
+            (Known::Nothing, _) => validity.seen(self.target, last_read.moment.1, None, last_read.moment.0),
             (Known::End(uid), _) if uid.is_some() => self.after_the_end_of(uid),
             // An object that left a selection may still exist.
             (Known::End(_) | Known::Left(_), _) => Seen::default(),
             (Known::Life(_) | Known::Unsure, _) => return None,
         };
-        Some(truths.of(self.target, Reading::Absent, seen))
+        Some(validity.of(self.target, Reading::Absent, seen))
     }
 
     /// The states right after an object's end, if the revision order has that end.
@@ -301,9 +304,9 @@ impl<'h> Case<'_, 'h> {
 const BEGINNING: (Time, crate::history::ClockId) = (Time(i64::MIN), crate::history::ClockId::NONE);
 
 /// The facts about the target: the version before the deletion, and the later change of the same object if there is one.
-pub fn stay(evidence: &Evidence<'_>, version: &Version, stay: Stay) -> Vec<Fact> {
+pub fn existence(evidence: &Evidence<'_>, version: &Version, existence: ExistenceProof) -> Vec<Fact> {
     let mut facts = vec![evidence.version(version, evidence.change_words(version))];
-    if let Stay::Later(later) = stay {
+    if let ExistenceProof::Later(later) = existence {
         facts.push(evidence.version(&later, format!("{}: the same object", evidence.change_words(&later))));
     }
     facts

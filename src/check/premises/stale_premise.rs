@@ -4,7 +4,7 @@ use crate::check::facts::authorship::{Author, author};
 use crate::check::facts::commit_evidence;
 use crate::check::premises::premise_index::{Decided, ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
-use crate::check::premises::presumed_absence::{Against, Ends};
+use crate::check::premises::presumed_absence::{Counterevidence, PossibleDeletions};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::OperationId;
 use crate::order::{Reading, Version};
@@ -34,17 +34,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     for case in presumed_absence::presumed(evidence) {
         ruling.checked(evidence.history.operation(case.write).incarnation);
-        if let Against::Outlived(glimpse, end, born) = case.against {
+        if let Counterevidence::Outlived(last_read, end, creation) = case.counterevidence {
             let o = evidence.history.operation(case.write);
             let (client, target) = (evidence.short_client(&o), evidence.history.key_name(case.target));
-            let seen = glimpse.fact(evidence, case.target, format!("{client} last saw that {target} was absent"));
+            let seen = last_read.fact(evidence, case.target, format!("{client} last saw that {target} was absent"));
             let belief = format!("no {target}");
             state(
                 evidence,
                 ruling,
                 case.write,
                 Kind::Violation,
-                Outdated { belief: &belief, seen, end, born: Some(born) },
+                Outdated { belief: &belief, seen, end, creation: Some(creation) },
             );
         }
     }
@@ -62,7 +62,7 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
             ruling.undecided(ENDLESS);
             continue;
         };
-        let born = basis.birth_of_deleted(write).filter(|born| is_unknown(evidence, &decided, born));
+        let creation = basis.birth_of_deleted(write).filter(|creation| is_unknown(evidence, &decided, creation));
         let mut outdated: Vec<(Used, Version)> = Vec::new();
         for used in decided.used.iter().filter(|used| used.premise.key != o.key) {
             ruling.checked(o.incarnation);
@@ -70,33 +70,34 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
             outdated.extend(end.map(|end| (*used, end)));
         }
         if !outdated.is_empty() {
-            cases.push(Case { write, outdated, born });
+            cases.push(Case { write, outdated, creation });
         }
     }
     let is_absence = |(used, _): &&(Used, Version)| used.premise.reading == Reading::Absent;
     let absences = cases.iter().flat_map(|case| &case.outdated).filter(is_absence);
-    let ends = Ends::collect(history, absences.map(|(used, _)| used.premise.key).collect());
-    for Case { write, mut outdated, born } in cases {
+    let deletions = PossibleDeletions::collect(history, absences.map(|(used, _)| used.premise.key).collect());
+    for Case { write, mut outdated, creation } in cases {
         let o = history.operation(write);
         // An object that ended again is absent again.
-        outdated.retain(|one| !is_absence(&one) || ends.unended(evidence, basis, one.0.premise.key, write).is_some());
-        let older = |(_, end): &&(Used, Version)| born.is_some_and(|born| basis.before(end, &born));
+        outdated
+            .retain(|one| !is_absence(&one) || deletions.unended(evidence, basis, one.0.premise.key, write).is_some());
+        let older = |(_, end): &&(Used, Version)| creation.is_some_and(|creation| basis.before(end, &creation));
         let worst = outdated.iter().find(older).copied();
         let Some((used, end)) = worst.or(outdated.first().copied()) else { continue };
         let kind = if worst.is_some() { Kind::Violation } else { Kind::Hazard };
         let belief = basis.words(&used.premise);
         let client = evidence.short_client(&o);
         let seen = basis.fact(&used.premise, format!("{client} read {belief} for its decision"));
-        let born = born.filter(|_| worst.is_some());
-        state(evidence, ruling, write, kind, Outdated { belief: &belief, seen, end, born });
+        let creation = creation.filter(|_| worst.is_some());
+        state(evidence, ruling, write, kind, Outdated { belief: &belief, seen, end, creation });
     }
 }
 
 /// Whether nothing shows that the process knew the object that its decision deletes: the decision had not read it, and the
 /// process had not created it.
-fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, born: &Version) -> bool {
+fn is_unknown(evidence: &Evidence<'_>, decided: &Decided<'_>, creation: &Version) -> bool {
     let o = evidence.history.operation(decided.write);
-    let made = born.writer.is_some() && author(evidence, born, o.incarnation) != Author::Another;
+    let made = creation.writer.is_some() && author(evidence, creation, o.incarnation) != Author::Another;
     let history = evidence.history;
     !made && decided.pass.last_of(history, decided.nth, o.key).is_none()
 }
@@ -106,7 +107,7 @@ struct Case {
     write: OperationId,
     outdated: Vec<(Used, Version)>,
     /// The first version of the deleted object, if nothing shows that the process knew that object.
-    born: Option<Version>,
+    creation: Option<Version>,
 }
 
 /// A premise that had ended, with the evidence of its end.
@@ -114,26 +115,28 @@ struct Outdated<'o> {
     belief: &'o str,
     seen: Fact,
     end: Version,
-    born: Option<Version>,
+    creation: Option<Version>,
 }
 
 fn state(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, write: OperationId, kind: Kind, outdated: Outdated<'_>) {
     let history = evidence.history;
     let o = history.operation(write);
     let (client, object) = (evidence.short_client(&o), history.key_name(o.key));
-    let Outdated { belief, seen, end, born } = outdated;
+    let Outdated { belief, seen, end, creation } = outdated;
     let request = history.request_name(&o);
     let mut facts =
         vec![seen, evidence.version(&end, format!("{}: the premise had ended", evidence.change_words(&end)))];
-    if let Some(born) = born {
-        facts.push(evidence.version(&born, format!("{}, after the end of the premise", evidence.change_words(&born))));
+    if let Some(creation) = creation {
+        facts.push(
+            evidence.version(&creation, format!("{}, after the end of the premise", evidence.change_words(&creation))),
+        );
     }
     facts.push(evidence.operation(write, o.answered, format!("{request} was answered with success")));
-    let (summary, reason, consequence) = match born {
-        Some(born) => (
+    let (summary, reason, consequence) = match creation {
+        Some(creation) => (
             format!(
                 "{client} deleted {object}, created at {}, on the premise of {belief}, which had ended at {}",
-                born.revision, end.revision
+                creation.revision, end.revision
             ),
             "the deleted object is newer than the end of the premise, so nothing that the process knew was about this \
             object",

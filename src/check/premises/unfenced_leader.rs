@@ -77,14 +77,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     held.sort_by_key(|(_, key)| *key);
     for (terms, lock) in &held {
         let named: Vec<usize> = (0..terms.len()).filter(|&at| !terms[at].holder.is_empty()).collect();
-        let alike = Alike::of(evidence, terms);
+        let index = TermIndex::of(evidence, terms);
         for (&at, &next) in named.iter().zip(&named[1.min(named.len())..]) {
             let (term, successor) = (&terms[at], &terms[next]);
             let Some(process) = term.process.filter(|p| successor.process != Some(*p)) else { continue };
             if term.holder != successor.holder {
                 // A version without holder between the two terms is the holder's own release.
                 let released = terms[at + 1..next].iter().rev().find(|t| t.process == Some(process)).map(|t| t.first);
-                let again = alike.next(evidence, term, process, next).map(|t| t.first);
+                let again = index.next(evidence, term, process, next).map(|t| t.first);
                 let (end, released) = (released.unwrap_or(term.last), released.is_some());
                 let loss = Loss { lock: *lock, term: term.clone(), successor: successor.clone(), released, end, again };
                 losses.entry(process).or_default().push(loss);
@@ -94,12 +94,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if losses.is_empty() {
         return;
     }
-    let kin = kin(evidence, &losses);
+    let possible_identities = possible_identities(evidence, &losses);
     let mut locks_of: FxHashMap<IncarnationId, Vec<KeyId>> = FxHashMap::default();
     for (terms, lock) in &held {
         for process in terms.iter().filter_map(|term| term.process) {
             let own = losses.contains_key(&process).then_some(process);
-            for process in kin.get(&process).into_iter().flatten().copied().chain(own) {
+            for process in possible_identities.get(&process).into_iter().flatten().copied().chain(own) {
                 let known = locks_of.entry(process).or_default();
                 if known.last() != Some(lock) {
                     known.push(*lock);
@@ -110,17 +110,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let judge = Judge {
         evidence,
         basis: PremiseIndex::derive(evidence),
-        standing: VersionValidity::derive(evidence),
-        crowds: crowds(evidence, &held),
+        validity: VersionValidity::derive(evidence),
+        multi_lock_clients: multi_lock_clients(evidence, &held),
     };
     let basis = &judge.basis;
     let followers = Followers::collect(evidence, &held, &losses);
     let mut shared: FxHashSet<(ClientId, &str, ResourceId)> = FxHashSet::default();
     let mut cases: Vec<Case<'_>> = Vec::new();
-    let mut business: FxHashMap<(IncarnationId, ResourceId), Business> = FxHashMap::default();
+    let mut activity: FxHashMap<(IncarnationId, ResourceId), ResourceWrites> = FxHashMap::default();
     for id in history.operations.ids_of_verbs(&Verb::WRITES) {
         let process = history.operations.incarnation(id.index());
-        let (former, of, peer) = (losses.get(&process), kin.get(&process), followers.are_peers(process));
+        let (former, of, peer) =
+            (losses.get(&process), possible_identities.get(&process), followers.are_peers(process));
         if former.is_none() && of.is_none() && !peer {
             continue;
         }
@@ -139,7 +140,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             };
             let before = !basis.before_commit(&first, id);
-            business.entry((*process, resource)).or_default().before |= before;
+            activity.entry((*process, resource)).or_default().before |= before;
         }
         if peer && of.is_none() && followers.followed(evidence, basis, id, o.incarnation) {
             let life = &history.incarnations[o.incarnation.index()];
@@ -147,7 +148,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let Some(losses) = former else { continue };
         ruling.checked(o.incarnation);
-        let known = business.entry((o.incarnation, resource)).or_default();
+        let known = activity.entry((o.incarnation, resource)).or_default();
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
             // It still led when it renewed its term, and until another holder took the lock.
@@ -170,13 +171,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut successors: FxHashMap<(KeyId, KeyId, Revision), bool> = FxHashMap::default();
     for Case { write: id, loss, led, before } in cases {
         let o = history.operation(id);
-        let known = &business[&(o.incarnation, history.resource_of(o.key))];
+        let known = &activity[&(o.incarnation, history.resource_of(o.key))];
         if before {
             let place = (loss.lock, o.key, loss.successor.first.revision);
             let both = known.objects.contains(&o.key)
                 && *successors.entry(place).or_insert_with(|| wrote_as_successor(evidence, basis, loss, o.key));
             if both {
-                judge.found(ruling, id, loss, Standpoint { led: false, is_whole: true });
+                judge.found(ruling, id, loss, LeaderEvidence { led: false, is_whole: true });
             } else {
                 ruling.undecided(
                     "writes after the loss of a lock to resources that the process had written before it first held a lock",
@@ -188,12 +189,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let is_whole = !loss.released || renewed || known.objects.contains(&o.key);
         let life = &history.incarnations[o.incarnation.index()];
         let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
-        judge.found(ruling, id, loss, Standpoint { led: led && !shared, is_whole });
+        judge.found(ruling, id, loss, LeaderEvidence { led: led && !shared, is_whole });
     }
 }
 
 /// The terms of one lock, indexed by what terms of one process may share. A lookup then visits few terms.
-struct Alike<'t> {
+struct TermIndex<'t> {
     terms: &'t [Term],
     by_holder: FxHashMap<&'t str, Vec<usize>>,
     by_session: FxHashMap<u32, Vec<usize>>,
@@ -202,20 +203,20 @@ struct Alike<'t> {
     nameless: Vec<usize>,
 }
 
-impl<'t> Alike<'t> {
-    fn of(evidence: &Evidence<'_>, terms: &'t [Term]) -> Alike<'t> {
+impl<'t> TermIndex<'t> {
+    fn of(evidence: &Evidence<'_>, terms: &'t [Term]) -> TermIndex<'t> {
         let (by_holder, by_session, by_client) = Default::default();
-        let mut alike = Alike { terms, by_holder, by_session, by_client, nameless: Vec::new() };
+        let mut index = TermIndex { terms, by_holder, by_session, by_client, nameless: Vec::new() };
         for (at, term) in terms.iter().enumerate() {
-            alike.by_holder.entry(&term.holder).or_default().push(at);
+            index.by_holder.entry(&term.holder).or_default().push(at);
             let Some(process) = term.process else { continue };
-            alike.by_session.entry(evidence.order.sessions.index_of(process)).or_default().push(at);
+            index.by_session.entry(evidence.order.sessions.index_of(process)).or_default().push(at);
             match named_client(evidence, process) {
-                Some(client) => alike.by_client.entry(client).or_default().push(at),
-                None => alike.nameless.push(at),
+                Some(client) => index.by_client.entry(client).or_default().push(at),
+                None => index.nameless.push(at),
             }
         }
-        alike
+        index
     }
 
     /// The first term after `place` that has the holder of a term, or may be of its process.
@@ -260,7 +261,7 @@ struct Case<'l> {
 }
 
 /// The evidence about the business of a former leader.
-struct Standpoint {
+struct LeaderEvidence {
     /// Whether it did such business as the leader, and no follower did.
     led: bool,
     /// Whether the lock guards more than the acts of its holder during the term.
@@ -338,21 +339,21 @@ fn commits(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, id: OperationId, o
 }
 
 /// Per process, the former leaders that it may be although nothing shows it.
-fn kin(
+fn possible_identities(
     evidence: &Evidence<'_>,
     losses: &FxHashMap<IncarnationId, Vec<Loss>>,
 ) -> FxHashMap<IncarnationId, Vec<IncarnationId>> {
-    let mut kin: FxHashMap<IncarnationId, Vec<IncarnationId>> = FxHashMap::default();
+    let mut possible_identities: FxHashMap<IncarnationId, Vec<IncarnationId>> = FxHashMap::default();
     for process in losses.keys() {
-        for other in evidence.order.sessions.kin(evidence.history, *process) {
-            kin.entry(other).or_default().push(*process);
+        for other in evidence.order.sessions.possible_identities(evidence.history, *process) {
+            possible_identities.entry(other).or_default().push(*process);
         }
     }
-    kin
+    possible_identities
 }
 
 /// Users and programs with processes that held several locks. A lock that exists in several resources counts once, by name.
-fn crowds(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(ClientId, String)> {
+fn multi_lock_clients(evidence: &Evidence<'_>, held: &[(&Vec<Term>, KeyId)]) -> FxHashSet<(ClientId, String)> {
     let history = evidence.history;
     let mut names: FxHashMap<(ClientId, &str), FxHashSet<(Symbol, Symbol)>> = FxHashMap::default();
     for (terms, lock) in held {
@@ -383,7 +384,7 @@ fn is_before(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, write: Operation
 
 /// The writes of a process to a resource, in relation to its terms.
 #[derive(Default)]
-struct Business {
+struct ResourceWrites {
     before: bool,
     led: bool,
     /// The objects that it wrote while it led.
@@ -404,8 +405,8 @@ fn collect(
         let mut before: Option<(Symbol, AttributesId)> = None;
         for version in evidence.order.timeline.versions(key).iter() {
             let process = version.writer.is_some().then(|| history.operations.incarnation(version.writer.index()));
-            let said = (version.uid, version.attributes);
-            if let Some(last) = of_key.last_mut().filter(|_| before == Some(said)) {
+            let content = (version.uid, version.attributes);
+            if let Some(last) = of_key.last_mut().filter(|_| before == Some(content)) {
                 last.renew(version, process);
                 continue;
             }
@@ -425,10 +426,10 @@ fn collect(
                 if version.change.lives() == Some(true) && !version.attributes.is_some() {
                     continue;
                 }
-                of_key.extend(nobody(&of_key, version, process));
+                of_key.extend(vacancy(&of_key, version, process));
                 continue;
             };
-            before = Some(said);
+            before = Some(content);
             let seconds = declared.text(&leadership.duration).and_then(|text| text.parse::<i64>().ok());
             let duration = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
             match of_key.last_mut().filter(|last| last.holder == holder) {
@@ -446,9 +447,9 @@ fn collect(
 }
 
 /// A term without holder, if it follows one with a holder.
-fn nobody(terms: &[Term], version: Version, process: Option<IncarnationId>) -> Option<Term> {
-    let nobody = Term { holder: String::new(), process, first: version, last: version, duration: None };
-    terms.last().is_some_and(|last| !last.holder.is_empty()).then_some(nobody)
+fn vacancy(terms: &[Term], version: Version, process: Option<IncarnationId>) -> Option<Term> {
+    let vacancy = Term { holder: String::new(), process, first: version, last: version, duration: None };
+    terms.last().is_some_and(|last| !last.holder.is_empty()).then_some(vacancy)
 }
 
 /// Whether a process may write as the holder of another lock.
@@ -472,17 +473,17 @@ fn leads_elsewhere(
 struct Judge<'e, 'h> {
     evidence: &'e Evidence<'h>,
     basis: PremiseIndex<'h>,
-    standing: VersionValidity<'h>,
-    crowds: FxHashSet<(ClientId, String)>,
+    validity: VersionValidity<'h>,
+    multi_lock_clients: FxHashSet<(ClientId, String)>,
 }
 
 impl Judge<'_, '_> {
-    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, standpoint: Standpoint) {
+    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, leader_evidence: LeaderEvidence) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let o = history.operation(write);
         let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
         let (a, b) = (&loss.term, &loss.successor);
-        let doubt = self.doubt(&o, loss, standpoint);
+        let doubt = self.doubt(&o, loss, leader_evidence);
         let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
         let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
         let committed = self.basis.committed_at(write).unwrap_or(o.answered);
@@ -514,8 +515,8 @@ impl Judge<'_, '_> {
     }
 
     /// The reason why a write of a former leader is no proved fault.
-    fn doubt(&self, o: &Operation, loss: &Loss, standpoint: Standpoint) -> Option<&'static str> {
-        let Standpoint { led, is_whole } = standpoint;
+    fn doubt(&self, o: &Operation, loss: &Loss, leader_evidence: LeaderEvidence) -> Option<&'static str> {
+        let LeaderEvidence { led, is_whole } = leader_evidence;
         let (history, order) = (self.evidence.history, self.evidence.order);
         let life = &history.incarnations[o.incarnation.index()];
         let expired = loss.released
@@ -530,7 +531,7 @@ impl Judge<'_, '_> {
                 "it held the lock in a single known version and released it, and did not write this object meanwhile: \
                 the lock may guard only what the process did then",
             ),
-            () if self.crowds.contains(&(life.client, life.program.clone())) => Some(
+            () if self.multi_lock_clients.contains(&(life.client, life.program.clone())) => Some(
                 "processes of this user hold several such locks, so the loss of one may say nothing about other \
                 writes of a process",
             ),
@@ -559,7 +560,7 @@ impl Judge<'_, '_> {
         let nexts = before.iter().skip(1).map(|v| v.revision).chain([taken]);
         before.iter().zip(nexts).all(|(version, next)| {
             let known = version.change.lives() == Some(false) || version.attributes.is_some();
-            known && self.standing.through(version).0.next() >= next
+            known && self.validity.through(version).0.next() >= next
         })
     }
 }

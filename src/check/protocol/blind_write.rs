@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/blind-write.md")]
 
 use crate::check::facts::bodies::BodyReader;
-use crate::check::facts::stale_writes::{AT_ONCE, StaleWrite, Undone, reverted};
+use crate::check::facts::stale_writes::{MAX_WRITES_AT_ONCE, StaleWrite, Undone, reverted};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::Revision;
 
@@ -27,7 +27,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     ruling.undecided_many("writes without precondition that nothing proves to follow a read", writes.unordered);
     let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
-    for part in writes.outdated.chunks(AT_ONCE) {
+    for part in writes.outdated.chunks(MAX_WRITES_AT_ONCE) {
         let reverted = reverted(evidence, &reader, part);
         for (at, write) in part.iter().enumerate() {
             found(evidence, ruling, write, reverted.get(&at));

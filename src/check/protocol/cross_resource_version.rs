@@ -114,10 +114,10 @@ fn lowest_bits(revision: Revision) -> usize {
 }
 
 impl Origins {
-    /// Records that a session saw a version. `sight` is called only for versions that a request names.
-    fn saw(&mut self, session: u32, revision: Revision, sight: impl FnOnce() -> (ResourceId, Option<Sighting>)) {
+    /// Records that a session saw a version. `sighting` is called only for versions that a request names.
+    fn saw(&mut self, session: u32, revision: Revision, sighting: impl FnOnce() -> (ResourceId, Option<Sighting>)) {
         if self.lowest[lowest_bits(revision)] && self.wanted.contains(&(session, revision)) {
-            let (resource, sighting) = sight();
+            let (resource, sighting) = sighting();
             self.resources.insert((session, revision, resource));
             if let Some(sighting) = sighting.filter(|s| s.key.is_some()) {
                 self.objects.entry((session, revision)).or_default().push(sighting);

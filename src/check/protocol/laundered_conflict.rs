@@ -30,10 +30,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     );
     let operation = |l: &Laundered| evidence.history.operation(l.write);
     let wanted = laundered.iter().map(|l| (operation(l).incarnation, operation(l).key)).collect();
-    let memories = ClientKnowledge::collect(evidence, &wanted);
+    let knowledge = ClientKnowledge::collect(evidence, &wanted);
     for laundered in laundered {
         let o = operation(&laundered);
-        let read = memories.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
+        let read = knowledge.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
         found(evidence, ruling, &laundered, read.filter(|read| read.revision >= laundered.undone.change.revision));
     }
 }

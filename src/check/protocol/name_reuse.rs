@@ -13,7 +13,7 @@ use crate::order::{Relation, Version, remembers, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Writes that are examined at a time. Bounds the bodies in memory.
-const AT_ONCE: usize = 500;
+const MAX_WRITES_AT_ONCE: usize = 500;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -60,12 +60,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     let wanted: FxHashSet<_> = unnamed.iter().map(|&id| key_of(&history.operation(id))).collect();
-    let memories = ClientKnowledge::collect(evidence, &wanted);
+    let knowledge = ClientKnowledge::collect(evidence, &wanted);
     let mut open: Vec<AmbiguousWrite> = Vec::new();
     for id in unnamed {
         let o = history.operation(id);
         let moment = (o.invoke, o.clock);
-        let last = |counts: &dyn Fn(&LastRead) -> bool| memories.last(evidence, o.incarnation, o.key, moment, counts);
+        let last = |counts: &dyn Fn(&LastRead) -> bool| knowledge.last(evidence, o.incarnation, o.key, moment, counts);
         // Answers to bindings and evictions show no object, so other evidence must show the object of the name at that time.
         let met = |seen: &LastRead| match (o.subresource, seen.known) {
             (Subresource::Effect, Known::Life(uid)) => bearer(evidence, &o, uid).map_or(uid, |bearer| bearer.uid),
@@ -80,7 +80,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let Some(seen) = last(&|_| true) else {
-            if memories.may_have_read_another(evidence, (o.incarnation, o.key), moment, other) {
+            if knowledge.may_have_read_another(evidence, (o.incarnation, o.key), moment, other) {
                 ruling.undecided("writes by name that nothing proves to follow a read of another object");
             }
             continue;
@@ -90,18 +90,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             // The process saw the new life as well. Its first write to the new object may still rest on the old one.
             let before = last(&other).filter(|_| o.subresource != Subresource::Effect);
             let wrote = |g: &LastRead| g.is_own_write(evidence) && !other(g);
-            let own = memories
+            let own = knowledge
                 .at_most(o.incarnation, o.key)
                 .any(|g| wrote(g) && evidence.order.clocks.before(g.moment, moment));
             open.extend(before.filter(|_| !own).map(|seen| AmbiguousWrite { id, seen, overtaken: true }));
-        } else if memories.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
+        } else if knowledge.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
             open.push(AmbiguousWrite { id, seen, overtaken: false });
         } else {
-            landed(evidence, ruling, Landing { id, met: met(&seen), ends: &ends }, &seen, Ground::LastSight);
+            landed(evidence, ruling, Landing { id, met: met(&seen), ends: &ends }, &seen, Ground::LastRead);
         }
     }
-    for part in open.chunks(AT_ONCE) {
-        let derived = provenance::values(evidence, &memories, part);
+    for part in open.chunks(MAX_WRITES_AT_ONCE) {
+        let derived = provenance::values(evidence, &knowledge, part);
         for (at, doubt) in part.iter().enumerate() {
             let landing = Landing { id: doubt.id, met: history.operation(doubt.id).answer_uid, ends: &ends };
             match derived.get(&at) {
@@ -216,7 +216,7 @@ fn first_of(evidence: &Evidence<'_>, o: &Operation, uid: Symbol) -> Option<Versi
 
 enum Ground {
     Declared,
-    LastSight,
+    LastRead,
     Value(String),
     Inferred(String),
 }
@@ -249,7 +249,7 @@ impl Landing<'_> {
                 && of
                 && order.clocks.relation((end.invoke, end.clock), (o.invoke, o.clock)) != Relation::NotBefore
                 && (end.incarnation == o.incarnation
-                    || order.sessions.kin(history, o.incarnation).any(|life| life == end.incarnation))
+                    || order.sessions.possible_identities(history, o.incarnation).any(|life| life == end.incarnation))
         })
     }
 
@@ -257,9 +257,9 @@ impl Landing<'_> {
     /// meant for the earlier object.
     fn doubt(&self, evidence: &Evidence<'_>, before: Symbol, proved: bool) -> Option<&'static str> {
         let o = evidence.history.operation(self.id);
-        let born = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == self.met);
-        let made = born.filter(|born| born.writer.is_some() && born.writer != self.id);
-        let by = made.map_or(Author::Another, |born| author(evidence, &born, o.incarnation));
+        let creation = evidence.order.timeline.versions(o.key).iter().find(|v| v.uid == self.met);
+        let made = creation.filter(|creation| creation.writer.is_some() && creation.writer != self.id);
+        let by = made.map_or(Author::Another, |creation| author(evidence, &creation, o.incarnation));
         match () {
             () if self.was_asked_for(evidence, before) => Some(
                 "the process itself had asked for the end of the first object, and may have meant the next object of \
@@ -306,7 +306,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
     ));
     // A decision that declares its reads belongs to one process.
     let several = || several(evidence, o.incarnation).filter(|_| !matches!(ground, Ground::Declared));
-    let doubt = landing.doubt(evidence, before, !matches!(ground, Ground::LastSight)).or_else(several);
+    let doubt = landing.doubt(evidence, before, !matches!(ground, Ground::LastRead)).or_else(several);
     let suspect = doubt.is_some() || matches!(ground, Ground::Inferred(_));
     let kind = if suspect { Kind::Suspect } else { Kind::Violation };
     let reason = match ground {
@@ -315,7 +315,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
             had seen the new object by then: a record of the decision would show which of the two it rests on"
         ),
         Ground::Declared => "the decision had read one object of the name, and its write changed another".to_owned(),
-        Ground::LastSight => {
+        Ground::LastRead => {
             "the process knew one object of the name and had not seen its end; its write changed another".to_owned()
         }
         Ground::Value(value) => format!(

@@ -34,9 +34,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let earlier = frontiers
             .of(evidence.history, evidence.order, incarnation, of_scope)
             .and_then(|f| f.objects.before(&evidence.order.clocks, o.clock, o.invoke));
-        if let Some(sight) = earlier {
-            let says = format!("{client} had seen revision {} in an earlier life", sight.revision);
-            facts.insert(0, evidence.showing(sight.evidence, sight.revision, says));
+        if let Some(observation) = earlier {
+            let says = format!("{client} had seen revision {} in an earlier life", observation.revision);
+            facts.insert(0, evidence.showing(observation.evidence, observation.revision, says));
         }
         ruling.found(Draft {
             kind: Kind::Hazard,

@@ -33,13 +33,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let of_scope = frontier.scopes.get(&o.scope).and_then(|l| l.before(&order.clocks, o.clock, o.invoke));
         let of_objects = frontier.objects.before(&order.clocks, o.clock, o.invoke);
         let inside = of_objects.filter(|s| s.key.is_some() && history.covers_key(o.scope, s.key));
-        let Some(sight) = of_scope.into_iter().chain(inside).max_by_key(|s| s.revision) else { continue };
+        let Some(observation) = of_scope.into_iter().chain(inside).max_by_key(|s| s.revision) else { continue };
         ruling.checked(o.incarnation);
         if o.asked != Asked::Any {
             continue;
         }
         let (client, scope) = (evidence.short_client(&o), history.scope_name(o.scope));
-        let seen = sight.revision;
+        let seen = observation.revision;
         ruling.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
@@ -50,7 +50,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 "{client} had seen revision {seen} and listed {scope} with resourceVersion=0 all the same"
             ),
             facts: vec![
-                evidence.showing(sight.evidence, seen, format!("{client} had seen revision {seen}")),
+                evidence.showing(observation.evidence, seen, format!("{client} had seen revision {seen}")),
                 evidence.request(id, Revision::NONE, format!("it listed {scope} with resourceVersion=0")),
             ],
             reason: "resourceVersion=0 lets any server answer with a state older than the one that the client knows"

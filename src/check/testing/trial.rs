@@ -33,7 +33,7 @@ pub fn trial(rule: &Rule, sketch: &str) -> Trial {
 }
 
 /// Runs a rule over a sketch, with options.
-pub fn told(rule: &Rule, sketch: &str, options: Options) -> Trial {
+pub fn trial_with(rule: &Rule, sketch: &str, options: Options) -> Trial {
     judged_with(rule, &drawn(sketch), &options)
 }
 

@@ -291,11 +291,11 @@ mod tests {
         };
         let changes: String = (1002..1112).map(|at| format!("  ~x:u1@{at}")).collect();
         let seen = |text: &str| format!("etcd  +x:u1@1001{changes}\n{text}");
-        for told in [text(1105, 1001), seen(&text(1105, 1001))] {
-            assert_eq!(kinds(&RULE, &told), [Kind::Violation], "{told}");
+        for sketch in [text(1105, 1001), seen(&text(1105, 1001))] {
+            assert_eq!(kinds(&RULE, &sketch), [Kind::Violation], "{sketch}");
         }
-        for told in [text(1001, 1105), seen(&text(1001, 1105)), seen(&text(1001, 1001))] {
-            assert!(holds(&RULE, &told), "{told}");
+        for sketch in [text(1001, 1105), seen(&text(1001, 1105)), seen(&text(1001, 1001))] {
+            assert!(holds(&RULE, &sketch), "{sketch}");
         }
         let clocks = "recorded audit\nserver A clock=a\nserver B clock=b\nlevel metadata\na@A PUT x:u1@1105 => bare\nb@B PUT x:u1@1001 => bare\n";
         assert_eq!(kinds(&RULE, &seen(clocks)), [Kind::Suspect]);

@@ -1,6 +1,6 @@
 //! Many invariants over many versions. Work is bounded, and the rest is unknown.
 
-use crate::check::invariants::declared::stage::purses;
+use crate::check::invariants::declared::context::budgets;
 use crate::check::invariants::declared::{Mode, RULE, Tally, case, evaluate};
 use crate::check::invariants::{double_allocation, double_bind};
 use crate::check::testing::trial::{declared, drawn_for, ruled};
@@ -86,12 +86,12 @@ fn an_invariant_that_takes_many_steps_leaves_the_others_theirs() {
     let rules = invariants(10, |_| "widgets".to_owned(), "self.spec.n >= 0");
     on(&rules, &widgets(40, |nth| format!(".spec.n={nth}")), |evidence| {
         let cases = case::of(evidence);
-        let mut purses = purses(evidence, &cases);
-        let mut hungry = purses.remove(0);
+        let mut budgets = budgets(evidence, &cases);
+        let mut hungry = budgets.remove(0);
         while hungry.is_spent(&Limits::default()).is_none() {
-            hungry.gather(64 * 10_000);
+            hungry.charge_list(64 * 10_000);
         }
-        assert!(purses.iter().all(|purse| purse.is_spent(&Limits::default()).is_none()));
+        assert!(budgets.iter().all(|budget| budget.is_spent(&Limits::default()).is_none()));
     });
 }
 

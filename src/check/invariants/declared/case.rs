@@ -2,7 +2,7 @@
 //! group yields one case per group.
 
 use crate::check::Evidence;
-use crate::check::facts::catalog::Looks;
+use crate::check::facts::catalog::ScanBudget;
 use crate::check::invariants::declared::reads::Reads;
 use crate::history::{Declared, KeyId, ResourceId, Revision};
 use crate::model::declaration::{Condition, Invariant};
@@ -37,12 +37,12 @@ pub fn of<'h>(evidence: &Evidence<'h>) -> Vec<Case<'h>> {
 
 /// Removes the cases of invariants beyond the limit of one run, the later ones first. Returns the indices of these invariants.
 pub fn admit(evidence: &Evidence<'_>, cases: &mut Vec<Case<'_>>) -> Vec<usize> {
-    let mut looks = Looks::of(evidence);
+    let mut scan_budget = ScanBudget::of(evidence);
     let mut left_out: Vec<usize> = Vec::new();
     let mut admitted = Vec::with_capacity(cases.len());
     for of_invariant in cases.chunk_by(|a, b| a.nth == b.nth) {
         let wanted = of_invariant.iter().map(|case| evidence.versions_of(case.resource)).sum();
-        let is_admitted = looks.take_many(wanted);
+        let is_admitted = scan_budget.take_many(wanted);
         admitted.resize(admitted.len() + of_invariant.len(), is_admitted);
         left_out.extend((!is_admitted).then_some(of_invariant[0].nth));
     }
@@ -93,28 +93,28 @@ pub struct Tally {
     pub unlisted: u64,
 }
 
-/// The most failures of all invariants that are kept.
-const KEPT: u64 = 200_000;
+/// Upper bound on the failures of all invariants that are kept.
+const MAX_KEPT_FAILURES: u64 = 200_000;
 
 /// The remaining number of failures that may be kept.
 #[derive(Debug)]
-pub struct Room(Cell<u64>);
+pub struct FailureLimit(Cell<u64>);
 
-impl Default for Room {
-    fn default() -> Room {
-        Room(Cell::new(KEPT))
+impl Default for FailureLimit {
+    fn default() -> FailureLimit {
+        FailureLimit(Cell::new(MAX_KEPT_FAILURES))
     }
 }
 
-/// The most distinct reasons. Their texts can come from the evidence.
-const REASONS: usize = 8;
+/// Upper bound on distinct reasons. Their texts can come from the evidence.
+const MAX_REASONS: usize = 8;
 
 impl Tally {
     /// Records a failure.
-    pub fn is_false(&mut self, failure: Failure, room: &Room) {
-        match room.0.get().checked_sub(1) {
+    pub fn is_false(&mut self, failure: Failure, failure_limit: &FailureLimit) {
+        match failure_limit.0.get().checked_sub(1) {
             Some(left) => {
-                room.0.set(left);
+                failure_limit.0.set(left);
                 self.failures.push(failure);
             }
             None => self.unlisted += 1,
@@ -123,7 +123,7 @@ impl Tally {
 
     /// Records an evaluation that failed.
     pub fn failed(&mut self, reason: String) {
-        let known = self.failed.contains_key(&reason) || self.failed.len() < REASONS;
+        let known = self.failed.contains_key(&reason) || self.failed.len() < MAX_REASONS;
         *self.failed.entry(if known { reason } else { "for other reasons".to_owned() }).or_default() += 1;
     }
 

@@ -4,8 +4,8 @@
 
 use crate::check::Limits;
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
-use crate::check::invariants::declared::single::{BODY, ENDLESS, said};
-use crate::check::invariants::declared::stage::{Purse, Stage, shows};
+use crate::check::invariants::declared::context::{InvariantContext, StepBudget, shows};
+use crate::check::invariants::declared::single::{BODY, ENDLESS, message_of};
 use crate::history::{Declared, KeyId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::Scope;
@@ -39,9 +39,9 @@ pub enum Part<'h> {
 }
 
 /// The role of a version in a case.
-pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'h> {
-    let declared = stage.declared(version);
-    match case.selects(&stage.evidence, version.key, declared.as_ref()) {
+pub fn part<'h>(context: &InvariantContext<'h>, case: &Case<'h>, version: &Version) -> Part<'h> {
+    let declared = context.declared(version);
+    match case.selects(&context.evidence, version.key, declared.as_ref()) {
         Some(false) => return Part::Outside,
         None => return Part::Hidden,
         Some(true) => {}
@@ -57,7 +57,7 @@ pub fn part<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Part<'
     if groups.is_empty() {
         return Part::Outside;
     }
-    Part::Inside(Member { version: *version, declared, subject: stage.subject(version) }, groups)
+    Part::Inside(Member { version: *version, declared, subject: context.subject(version) }, groups)
 }
 
 /// The meaning of an outcome over a group.
@@ -107,7 +107,7 @@ struct GroupState<'h> {
 
 /// The sweep of one case.
 struct Sweep<'s, 'h> {
-    stage: &'s Stage<'h>,
+    context: &'s InvariantContext<'h>,
     case: &'s Case<'h>,
     groups: BTreeMap<Values, GroupState<'h>>,
     /// The groups of each object at the current revision.
@@ -136,22 +136,22 @@ pub enum Event {
 }
 
 /// All events of a case, in the revision order.
-pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
+pub fn events(context: &InvariantContext<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
     let mut events = Vec::new();
-    for &key in stage.keys_of(case.resource) {
-        let versions = stage.evidence.order.timeline.versions(key);
+    for &key in context.keys_of(case.resource) {
+        let versions = context.evidence.order.timeline.versions(key);
         for (nth, version) in versions.iter().enumerate() {
             events.push((version.revision, Event::Version(version)));
             if version.change.lives() != Some(true) {
                 continue;
             }
-            let after = (stage.through(&version).0).next();
+            let after = (context.through(&version).0).next();
             if versions.get(nth + 1).is_none_or(|next| next.revision > after) {
                 events.push((after, Event::Lapse(key)));
             }
         }
     }
-    for (from, through) in stage.complete(case.resource) {
+    for (from, through) in context.complete(case.resource) {
         events.push((from, Event::Complete(from)));
         events.push((through.next(), Event::Partial));
     }
@@ -162,15 +162,15 @@ pub fn events(stage: &Stage<'_>, case: &Case<'_>) -> Vec<(Revision, Event)> {
 
 /// Evaluates the cases of living objects.
 pub fn evaluate<'h>(
-    stage: &Stage<'h>,
+    context: &InvariantContext<'h>,
     cases: &[Case<'h>],
     limits: Limits,
-    purses: &mut [Purse],
+    budgets: &mut [StepBudget],
     tallies: &mut [Tally],
 ) {
     for case in cases.iter().filter(|case| case.invariant.scope == Scope::Live) {
         let mut sweep = Sweep {
-            stage,
+            context,
             case,
             groups: BTreeMap::new(),
             inside: FxHashMap::default(),
@@ -183,8 +183,8 @@ pub fn evaluate<'h>(
         if case.invariant.per.is_empty() {
             sweep.groups.insert(Vec::new(), GroupState::default());
         }
-        let (purse, tally) = (&mut purses[case.nth], &mut tallies[case.nth]);
-        sweep.run(&limits, purse, tally);
+        let (budget, tally) = (&mut budgets[case.nth], &mut tallies[case.nth]);
+        sweep.run(&limits, budget, tally);
         tally.failures.sort_by(|a, b| (a.from, &a.of).cmp(&(b.from, &b.of)));
     }
 }
@@ -207,45 +207,45 @@ impl GroupState<'_> {
     }
 
     /// The outcome for the current members.
-    fn outcome(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
+    fn outcome(&mut self, case: &Case<'_>, budget: &mut StepBudget) -> Outcome {
         if let Some(known) = &self.outcome {
             return known.clone();
         }
-        let outcome = self.evaluated(case, purse);
+        let outcome = self.evaluated(case, budget);
         self.outcome = Some(outcome.clone());
         outcome
     }
 
-    fn evaluated(&mut self, case: &Case<'_>, purse: &mut Purse) -> Outcome {
+    fn evaluated(&mut self, case: &Case<'_>, budget: &mut StepBudget) -> Outcome {
         let expression = &case.invariant.expression;
         if expression.growth() == Growth::False {
             // Fewer objects cannot make it false, and more objects cannot make it true.
             match self.truth {
                 Some(true) if self.new.is_empty() => return Outcome::Truth(true),
                 Some(true) if expression.asks_only_news() => {
-                    purse.gather(self.members.len());
+                    budget.charge_list(self.members.len());
                     let new = self.new.iter().filter_map(|place| self.members.get(place));
                     let new: Vec<Subject<'_>> = new.map(|member| member.subject.clone()).collect();
                     let all = self.members.values().map(|member| member.subject.clone());
-                    return purse.evaluate_news(expression, &Bindings::objects(all).with_new(new));
+                    return budget.evaluate_news(expression, &Bindings::objects(all).with_new(new));
                 }
                 Some(false) if !self.proof.is_empty() => return Outcome::Truth(false),
                 _ => {}
             }
         }
         self.proof.clear();
-        purse.gather(self.members.len());
+        budget.charge_list(self.members.len());
         let all = self.members.values().map(|member| member.subject.clone());
-        purse.evaluate(expression, &Bindings::objects(all))
+        budget.evaluate(expression, &Bindings::objects(all))
     }
 }
 
 impl<'h> Sweep<'_, 'h> {
-    fn run(&mut self, limits: &Limits, purse: &mut Purse, tally: &mut Tally) {
-        let events = events(self.stage, self.case);
+    fn run(&mut self, limits: &Limits, budget: &mut StepBudget, tally: &mut Tally) {
+        let events = events(self.context, self.case);
         for same in events.chunk_by(|a, b| a.0 == b.0) {
             let revision = same[0].0;
-            tally.given_up = tally.given_up.or_else(|| purse.is_spent(limits));
+            tally.given_up = tally.given_up.or_else(|| budget.is_spent(limits));
             if tally.given_up.is_some() {
                 break;
             }
@@ -264,14 +264,14 @@ impl<'h> Sweep<'_, 'h> {
                 }
             }
             for values in touched {
-                self.judge(revision, &values, same, purse, tally);
+                self.judge(revision, &values, same, budget, tally);
             }
         }
         for group in self.groups.values_mut() {
             if let Some(mut failing) = group.failing.take() {
                 failing.through =
                     events.last().map_or(failing.from, |(revision, _)| (*revision).previous()).max(failing.from);
-                tally.is_false(failing, &self.stage.room);
+                tally.is_false(failing, &self.context.failure_limit);
             }
         }
     }
@@ -285,7 +285,7 @@ impl<'h> Sweep<'_, 'h> {
             Event::Version(version) => {
                 self.hidden.remove(&version.key);
                 let part = match version.change.lives() {
-                    Some(true) => part(self.stage, self.case, version),
+                    Some(true) => part(self.context, self.case, version),
                     Some(false) => Part::Outside,
                     None => Part::Hidden,
                 };
@@ -321,7 +321,7 @@ impl<'h> Sweep<'_, 'h> {
         let Some(groups) = self.inside.remove(&key) else { return false };
         for values in groups {
             if let Some(group) = self.groups.get_mut(&values) {
-                let place = (crate::check::facts::live_keys::path(&self.stage.evidence, key), key);
+                let place = (crate::check::facts::live_keys::path(&self.context.evidence, key), key);
                 group.members.remove(&place);
                 group.forget(&place);
             }
@@ -334,8 +334,8 @@ impl<'h> Sweep<'_, 'h> {
     /// Replaces the version of an object in its groups.
     fn replace(&mut self, member: Member<'h>, groups: &[Values], touched: &mut BTreeSet<Values>) {
         let key = member.version.key;
-        let history = self.stage.evidence.history;
-        let place = (crate::check::facts::live_keys::path(&self.stage.evidence, key), key);
+        let history = self.context.evidence.history;
+        let place = (crate::check::facts::live_keys::path(&self.context.evidence, key), key);
         for values in groups {
             self.moved.insert((key, values.clone()));
             touched.insert(values.clone());
@@ -354,7 +354,7 @@ impl<'h> Sweep<'_, 'h> {
 
     fn enter(&mut self, member: Member<'h>, groups: Vec<Values>, touched: &mut BTreeSet<Values>) {
         let key = member.version.key;
-        let path = crate::check::facts::live_keys::path(&self.stage.evidence, key);
+        let path = crate::check::facts::live_keys::path(&self.context.evidence, key);
         for values in &groups {
             let group = self.groups.entry(values.clone()).or_default();
             let place = (path.clone(), key);
@@ -372,7 +372,7 @@ impl<'h> Sweep<'_, 'h> {
         revision: Revision,
         values: &Values,
         events: &[(Revision, Event)],
-        purse: &mut Purse,
+        budget: &mut StepBudget,
         tally: &mut Tally,
     ) {
         let is_complete = self.is_complete();
@@ -380,7 +380,7 @@ impl<'h> Sweep<'_, 'h> {
         let is_empty = group.members.is_empty();
         // The group has no members left.
         let nobody = is_empty && (!values.is_empty() || !is_complete);
-        let outcome = (!nobody).then(|| group.outcome(self.case, purse));
+        let outcome = (!nobody).then(|| group.outcome(self.case, budget));
         let growth = self.case.invariant.expression.growth();
         let truth = match &outcome {
             Some(Outcome::Truth(truth)) => Some(*truth),
@@ -406,17 +406,17 @@ impl<'h> Sweep<'_, 'h> {
             if group.failing.is_none() {
                 let rests_on_all = !matches!(growth, Growth::False | Growth::Free);
                 let changed: FxHashSet<KeyId> = changed(events).map(|version| version.key).collect();
-                let (witnesses, is_proof) = witnesses(self.case, group, &changed, rests_on_all, purse);
-                purse.gather(group.members.len());
+                let (witnesses, is_proof) = witnesses(self.case, group, &changed, rests_on_all, budget);
+                budget.charge_list(group.members.len());
                 let all = group.members.values().map(|member| member.subject.clone());
-                let message = said(self.case.invariant, purse, &Bindings::objects(all));
+                let message = message_of(self.case.invariant, budget, &Bindings::objects(all));
                 self.failing.insert(values.clone());
                 group.failing = Some(Failure {
                     of: Place::Group(self.case.resource, values.clone()),
                     from: revision,
                     through: revision,
                     is_certain: true,
-                    versions: witnesses.iter().take(SHOWN).copied().collect(),
+                    versions: witnesses.iter().take(MAX_SHOWN).copied().collect(),
                     before: None,
                     ended: None,
                     complete: self.complete.filter(|_| rests_on_all),
@@ -431,7 +431,7 @@ impl<'h> Sweep<'_, 'h> {
             failing.through = revision.previous().max(failing.from);
             let moved = |version: &Version| self.moved.contains(&(version.key, values.clone()));
             failing.ended = changed(events).find(moved);
-            tally.is_false(failing, &self.stage.room);
+            tally.is_false(failing, &self.context.failure_limit);
         }
         if is_empty && !values.is_empty() {
             self.groups.remove(values);
@@ -449,7 +449,7 @@ fn changed(events: &[(Revision, Event)]) -> impl Iterator<Item = Version> {
 }
 
 /// The most objects of a false group that a finding shows.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 /// Some objects for which the invariant is false already, and whether they alone make it false.
 fn witnesses(
@@ -457,7 +457,7 @@ fn witnesses(
     group: &GroupState<'_>,
     changed: &FxHashSet<KeyId>,
     rests_on_all: bool,
-    purse: &mut Purse,
+    budget: &mut StepBudget,
 ) -> (Vec<Version>, bool) {
     let mut members: Vec<&Member<'_>> = group.members.values().collect();
     // The newest first, because one of them made it false.
@@ -467,7 +467,7 @@ fn witnesses(
     }
     let mut is_false = |chosen: &[&Member<'_>]| {
         let chosen = chosen.iter().map(|member| member.subject.clone());
-        purse.evaluate(&case.invariant.expression, &Bindings::objects(chosen)) == Outcome::Truth(false)
+        budget.evaluate(&case.invariant.expression, &Bindings::objects(chosen)) == Outcome::Truth(false)
     };
     if let Some((first, others)) = members.split_first() {
         if is_false(&[first]) {

@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod bounds;
 mod case;
+mod context;
+mod findings;
 mod live;
 mod plain;
 mod reads;
 mod single;
-mod stage;
-mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -44,15 +44,15 @@ pub fn evaluate(evidence: &Evidence<'_>, limits: crate::check::Limits, mode: Mod
     expression::deep(|| {
         let mut cases = case::of(evidence);
         let left_out = if mode == Mode::Full { Vec::new() } else { case::admit(evidence, &mut cases) };
-        let stage = stage::Stage::set(evidence);
+        let context = context::InvariantContext::new(evidence);
         let mut tallies = match mode {
             Mode::Incremental => {
-                let mut purses = stage::purses(evidence, &cases);
-                let mut tallies = single::evaluate(&stage, &cases, limits, &mut purses);
-                live::evaluate(&stage, &cases, limits, &mut purses, &mut tallies);
+                let mut budgets = context::budgets(evidence, &cases);
+                let mut tallies = single::evaluate(&context, &cases, limits, &mut budgets);
+                live::evaluate(&context, &cases, limits, &mut budgets, &mut tallies);
                 tallies
             }
-            Mode::Full => plain::evaluate(&stage, &cases),
+            Mode::Full => plain::evaluate(&context, &cases),
         };
         for nth in left_out {
             tallies[nth].given_up = Some(CROWDED);
@@ -67,8 +67,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         return;
     }
     let tallies = evaluate(evidence, ruling.limits, Mode::Incremental);
-    let mut teller = telling::Teller::new(evidence);
+    let mut reporter = findings::InvariantReporter::new(evidence);
     for (invariant, tally) in invariants.iter().zip(&tallies) {
-        teller.tell(ruling, invariant, tally);
+        reporter.report(ruling, invariant, tally);
     }
 }

@@ -2,8 +2,8 @@
 //! output are those of `live` and `single`, and the tests compare the two. It is slow, and serves tests and comparisons only.
 
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
+use crate::check::invariants::declared::context::{InvariantContext, StepBudget};
 use crate::check::invariants::declared::live::{Meaning, Member, Part, events, meaning, part};
-use crate::check::invariants::declared::stage::{Purse, Stage};
 use crate::history::Revision;
 use crate::model::declaration::Scope;
 use crate::model::expression::{Bindings, Outcome};
@@ -11,14 +11,14 @@ use crate::order::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Evaluates all cases.
-pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
-    let mut tallies = vec![Tally::default(); stage.evidence.options.declarations.invariants.len()];
+pub fn evaluate<'h>(context: &InvariantContext<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); context.evidence.options.declarations.invariants.len()];
     for case in cases {
         let revisions: BTreeSet<Revision> = match case.invariant.scope {
-            Scope::Live => events(stage, case).into_iter().map(|(revision, _)| revision).collect(),
+            Scope::Live => events(context, case).into_iter().map(|(revision, _)| revision).collect(),
             _ => {
-                let versions = stage.keys_of(case.resource).iter();
-                let versions = versions.flat_map(|&key| stage.evidence.order.timeline.versions(key).iter());
+                let versions = context.keys_of(case.resource).iter();
+                let versions = versions.flat_map(|&key| context.evidence.order.timeline.versions(key).iter());
                 versions.map(|version| version.revision).collect()
             }
         };
@@ -27,12 +27,12 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
         let mut last = Revision::NONE;
         for &revision in &revisions {
             let mut now = match case.invariant.scope {
-                Scope::Object => objects(stage, case, revision),
+                Scope::Object => objects(context, case, revision),
                 Scope::Transition => {
-                    tally.failures.extend(changes(stage, case, revision));
+                    tally.failures.extend(changes(context, case, revision));
                     continue;
                 }
-                Scope::Live => groups(stage, case, revision),
+                Scope::Live => groups(context, case, revision),
             };
             // A failure that continues is one interval.
             for (of, began) in std::mem::take(&mut failing) {
@@ -55,7 +55,7 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>]) -> Vec<Tally> {
 }
 
 fn is_false(case: &Case<'_>, bindings: &Bindings<'_>) -> bool {
-    Purse::default().evaluate(&case.invariant.expression, bindings) == Outcome::Truth(false)
+    StepBudget::default().evaluate(&case.invariant.expression, bindings) == Outcome::Truth(false)
 }
 
 fn failure(of: Place, from: Revision, is_certain: bool, versions: Vec<Version>) -> Failure {
@@ -64,14 +64,14 @@ fn failure(of: Place, from: Revision, is_certain: bool, versions: Vec<Version>) 
 }
 
 /// Failures of the last known version of each object at a revision.
-fn objects(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
-    let timeline = &stage.evidence.order.timeline;
+fn objects(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
+    let timeline = &context.evidence.order.timeline;
     let mut found = BTreeMap::new();
-    for &key in stage.keys_of(case.resource) {
+    for &key in context.keys_of(case.resource) {
         let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() == Some(true)) else {
             continue;
         };
-        if let Some(subject) = shown(stage, case, &version).map(|member| member.subject)
+        if let Some(subject) = shown(context, case, &version).map(|member| member.subject)
             && is_false(case, &Bindings::object(subject))
         {
             found.insert(Place::Key(key), failure(Place::Key(key), version.revision, true, vec![version]));
@@ -80,30 +80,30 @@ fn objects(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<P
     found
 }
 
-fn shown<'h>(stage: &Stage<'h>, case: &Case<'h>, version: &Version) -> Option<Member<'h>> {
-    match part(stage, case, version) {
+fn shown<'h>(context: &InvariantContext<'h>, case: &Case<'h>, version: &Version) -> Option<Member<'h>> {
+    match part(context, case, version) {
         Part::Inside(member, _) => Some(member),
         _ => None,
     }
 }
 
 /// Failures of the changes at a revision.
-fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failure> {
-    let timeline = &stage.evidence.order.timeline;
+fn changes(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failure> {
+    let timeline = &context.evidence.order.timeline;
     let mut found = Vec::new();
-    for &key in stage.keys_of(case.resource) {
+    for &key in context.keys_of(case.resource) {
         let Some(now) = timeline.version_at(key, revision) else { continue };
         let earlier = timeline.between(key, Revision::NONE, revision.previous());
         let earlier: Vec<Version> = earlier.iter().collect();
         let earlier = earlier.iter().rev().take_while(|v| v.change.lives() != Some(false) && v.uid == now.uid);
         let old = match case.invariant.transitive {
-            true => earlier.into_iter().find(|version| shown(stage, case, version).is_some()),
+            true => earlier.into_iter().find(|version| shown(context, case, version).is_some()),
             false => earlier.into_iter().next(),
         };
         let Some(old) = old.copied().filter(|_| now.uid.is_some()) else { continue };
-        let Some((a, b)) = shown(stage, case, &old).zip(shown(stage, case, &now)) else { continue };
+        let Some((a, b)) = shown(context, case, &old).zip(shown(context, case, &now)) else { continue };
         if is_false(case, &Bindings::change(a.subject, b.subject)) {
-            let is_next = stage.through(&old).0 == revision.previous();
+            let is_next = context.through(&old).0 == revision.previous();
             let is_certain = is_next || case.invariant.transitive;
             found.push(failure(Place::Key(key), revision, is_certain, vec![old, now]));
         }
@@ -112,22 +112,22 @@ fn changes(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> Vec<Failur
 }
 
 /// Failures of the groups of objects that certainly exist at a revision.
-fn groups(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
-    let timeline = &stage.evidence.order.timeline;
-    let mut is_complete = stage.complete(case.resource).iter().any(|(from, to)| *from <= revision && revision <= *to);
+fn groups(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
+    let timeline = &context.evidence.order.timeline;
+    let mut is_complete = context.complete(case.resource).iter().any(|(from, to)| *from <= revision && revision <= *to);
     let mut members: BTreeMap<Vec<String>, Vec<(String, Member<'_>)>> = BTreeMap::new();
     if case.invariant.per.is_empty() {
         members.insert(Vec::new(), Vec::new());
     }
-    for &key in stage.keys_of(case.resource) {
+    for &key in context.keys_of(case.resource) {
         let Some(version) = timeline.at_or_before(key, revision).filter(|v| v.change.lives() != Some(false)) else {
             continue;
         };
-        let part = if version.change.lives() == Some(true) { part(stage, case, &version) } else { Part::Hidden };
+        let part = if version.change.lives() == Some(true) { part(context, case, &version) } else { Part::Hidden };
         match part {
             Part::Outside => {}
-            Part::Inside(member, groups) if stage.through(&version).0 >= revision => {
-                let path = crate::check::facts::live_keys::path(&stage.evidence, key);
+            Part::Inside(member, groups) if context.through(&version).0 >= revision => {
+                let path = crate::check::facts::live_keys::path(&context.evidence, key);
                 for values in groups {
                     members.entry(values).or_default().push((path.clone(), member.clone()));
                 }
@@ -143,7 +143,7 @@ fn groups(stage: &Stage<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Pl
         members.sort_by(|a, b| a.0.cmp(&b.0));
         let subjects = members.iter().map(|(_, member)| member.subject.clone());
         let bindings = Bindings::objects(subjects);
-        let outcome = Purse::default().evaluate(&case.invariant.expression, &bindings);
+        let outcome = StepBudget::default().evaluate(&case.invariant.expression, &bindings);
         let Outcome::Truth(truth) = outcome else { continue };
         if meaning(case.invariant.expression.growth(), truth, is_complete) == Meaning::False {
             let of = Place::Group(case.resource, values);

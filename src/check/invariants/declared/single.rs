@@ -3,7 +3,7 @@
 
 use crate::check::Limits;
 use crate::check::invariants::declared::case::{Case, Failure, Place, Tally};
-use crate::check::invariants::declared::stage::{Purse, Stage, shows};
+use crate::check::invariants::declared::context::{InvariantContext, StepBudget, shows};
 use crate::history::{Declared, KeyId, ResourceId};
 use crate::model::declaration::{Invariant, Scope};
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
@@ -25,7 +25,7 @@ struct Seen<'h> {
 }
 
 /// The state of one case over the versions of one key.
-struct Course<'c, 'h> {
+struct CaseState<'c, 'h> {
     case: &'c Case<'h>,
     /// The previous version, if it is shown and of the same life.
     last: Option<Seen<'h>>,
@@ -35,21 +35,26 @@ struct Course<'c, 'h> {
 }
 
 /// Evaluates the cases of one object and of one change.
-pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, purses: &mut [Purse]) -> Vec<Tally> {
-    let mut tallies = vec![Tally::default(); stage.evidence.options.declarations.invariants.len()];
+pub fn evaluate<'h>(
+    context: &InvariantContext<'h>,
+    cases: &[Case<'h>],
+    limits: Limits,
+    budgets: &mut [StepBudget],
+) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); context.evidence.options.declarations.invariants.len()];
     let mut by_resource: BTreeMap<ResourceId, Vec<&Case<'h>>> = BTreeMap::new();
     for case in cases.iter().filter(|case| case.invariant.scope != Scope::Live) {
         by_resource.entry(case.resource).or_default().push(case);
     }
     for (resource, of_resource) in by_resource {
-        for &key in stage.keys_of(resource) {
+        for &key in context.keys_of(resource) {
             for case in &of_resource {
                 let tally = &mut tallies[case.nth];
                 if tally.given_up.is_none() {
-                    tally.given_up = purses[case.nth].is_spent(&limits);
+                    tally.given_up = budgets[case.nth].is_spent(&limits);
                 }
             }
-            of_key(stage, &of_resource, key, purses, &mut tallies);
+            of_key(context, &of_resource, key, budgets, &mut tallies);
         }
     }
     for tally in &mut tallies {
@@ -58,47 +63,53 @@ pub fn evaluate<'h>(stage: &Stage<'h>, cases: &[Case<'h>], limits: Limits, purse
     tallies
 }
 
-fn of_key<'h>(stage: &Stage<'h>, cases: &[&Case<'h>], key: KeyId, purses: &mut [Purse], tallies: &mut [Tally]) {
-    let mut courses: Vec<Course<'_, 'h>> =
-        cases.iter().map(|case| Course { case, last: None, known: None, open: None }).collect();
-    for version in stage.evidence.order.timeline.versions(key).iter() {
-        let declared = stage.declared(&version);
+fn of_key<'h>(
+    context: &InvariantContext<'h>,
+    cases: &[&Case<'h>],
+    key: KeyId,
+    budgets: &mut [StepBudget],
+    tallies: &mut [Tally],
+) {
+    let mut states: Vec<CaseState<'_, 'h>> =
+        cases.iter().map(|case| CaseState { case, last: None, known: None, open: None }).collect();
+    for version in context.evidence.order.timeline.versions(key).iter() {
+        let declared = context.declared(&version);
         // Built once, for all invariants of the key.
         let mut subject: Option<Subject<'h>> = None;
-        for course in &mut courses {
-            let (purse, tally) = (&mut purses[course.case.nth], &mut tallies[course.case.nth]);
+        for state in &mut states {
+            let (budget, tally) = (&mut budgets[state.case.nth], &mut tallies[state.case.nth]);
             if tally.given_up.is_some() {
                 continue;
             }
             if version.change.lives() == Some(false) {
-                course.end(stage, tally, Some(version));
-                course.last = None;
+                state.end(context, tally, Some(version));
+                state.last = None;
                 continue;
             }
-            let selected = course.case.selects(&stage.evidence, key, declared.as_ref());
-            let shown = declared.filter(|declared| shows(declared, course.case.invariant.read()));
+            let selected = state.case.selects(&context.evidence, key, declared.as_ref());
+            let shown = declared.filter(|declared| shows(declared, state.case.invariant.read()));
             match (selected, shown) {
                 (Some(false), _) => {
-                    course.end(stage, tally, Some(version));
-                    course.last = None;
+                    state.end(context, tally, Some(version));
+                    state.last = None;
                 }
                 (Some(true), Some(declared)) => {
-                    let subject = subject.get_or_insert_with(|| stage.subject(&version)).clone();
-                    course.step(stage, purse, tally, Seen { version, declared, subject });
+                    let subject = subject.get_or_insert_with(|| context.subject(&version)).clone();
+                    state.step(context, budget, tally, Seen { version, declared, subject });
                 }
-                _ => course.unseen(stage, tally),
+                _ => state.unseen(context, tally),
             }
         }
     }
-    for course in &mut courses {
-        course.end(stage, &mut tallies[course.case.nth], None);
+    for state in &mut states {
+        state.end(context, &mut tallies[state.case.nth], None);
     }
 }
 
-impl<'h> Course<'_, 'h> {
+impl<'h> CaseState<'_, 'h> {
     /// Records a version that the evidence does not show.
-    fn unseen(&mut self, stage: &Stage<'h>, tally: &mut Tally) {
-        self.end(stage, tally, None);
+    fn unseen(&mut self, context: &InvariantContext<'h>, tally: &mut Tally) {
+        self.end(context, tally, None);
         match self.case.invariant.scope {
             Scope::Transition => {
                 tally.unseen(CHANGE);
@@ -111,20 +122,20 @@ impl<'h> Course<'_, 'h> {
         }
     }
 
-    fn step(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+    fn step(&mut self, context: &InvariantContext<'h>, budget: &mut StepBudget, tally: &mut Tally, seen: Seen<'h>) {
         let same_life = |last: &Seen<'h>| last.version.uid == seen.version.uid && seen.version.uid.is_some();
         if !self.last.as_ref().is_some_and(same_life) {
-            self.end(stage, tally, Some(seen.version));
+            self.end(context, tally, Some(seen.version));
             self.last = None;
             self.known = None;
         }
         if self.case.invariant.scope == Scope::Transition {
-            return self.change(stage, purse, tally, seen);
+            return self.change(context, budget, tally, seen);
         }
         let held = matches!(self.known, Some((_, Outcome::Truth(true))));
         let outcome = match self.known.take() {
-            Some((known, outcome)) if self.agree(stage, &known, &seen.declared) => outcome,
-            _ => purse.evaluate(&self.case.invariant.expression, &Bindings::object(seen.subject.clone())),
+            Some((known, outcome)) if self.agree(context, &known, &seen.declared) => outcome,
+            _ => budget.evaluate(&self.case.invariant.expression, &Bindings::object(seen.subject.clone())),
         };
         self.known = Some((seen.declared, outcome.clone()));
         match (outcome, &mut self.open) {
@@ -137,21 +148,21 @@ impl<'h> Course<'_, 'h> {
             (Outcome::Truth(false), None) => {
                 tally.checked += 1;
                 let before = self.last.as_ref().map(|last| last.version).filter(|_| held);
-                let message = said(self.case.invariant, purse, &Bindings::object(seen.subject.clone()));
+                let message = message_of(self.case.invariant, budget, &Bindings::object(seen.subject.clone()));
                 self.open = Some(failure(vec![seen.version], before, true, message));
             }
-            (other, _) => self.passes(stage, tally, other, seen.version),
+            (other, _) => self.passes(context, tally, other, seen.version),
         }
         self.last = Some(seen);
     }
 
-    fn agree(&self, stage: &Stage<'h>, a: &Declared<'h>, b: &Declared<'h>) -> bool {
-        self.case.reads.agree(stage.evidence.history, a, b)
+    fn agree(&self, context: &InvariantContext<'h>, a: &Declared<'h>, b: &Declared<'h>) -> bool {
+        self.case.reads.agree(context.evidence.history, a, b)
     }
 
     /// Records an outcome that is not false.
-    fn passes(&mut self, stage: &Stage<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
-        self.end(stage, tally, Some(version));
+    fn passes(&mut self, context: &InvariantContext<'h>, tally: &mut Tally, outcome: Outcome, version: Version) {
+        self.end(context, tally, Some(version));
         match outcome {
             Outcome::Truth(_) => tally.checked += 1,
             Outcome::Text(_) => tally.failed("it yields a text".to_owned()),
@@ -160,40 +171,42 @@ impl<'h> Course<'_, 'h> {
         }
     }
 
-    fn change(&mut self, stage: &Stage<'h>, purse: &mut Purse, tally: &mut Tally, seen: Seen<'h>) {
+    fn change(&mut self, context: &InvariantContext<'h>, budget: &mut StepBudget, tally: &mut Tally, seen: Seen<'h>) {
         let Some(last) = self.last.replace(seen.clone()) else { return };
         let bindings = Bindings::change(last.subject.clone(), seen.subject.clone());
-        let is_next = stage.through(&last.version).0.next() == seen.version.revision;
+        let is_next = context.through(&last.version).0.next() == seen.version.revision;
         let counts = is_next || self.case.invariant.transitive;
         let outcome = match self.known.take() {
             // The change before this one was the same.
             Some((known, outcome))
-                if self.agree(stage, &last.declared, &seen.declared) && self.agree(stage, &known, &last.declared) =>
+                if self.agree(context, &last.declared, &seen.declared)
+                    && self.agree(context, &known, &last.declared) =>
             {
                 outcome
             }
-            _ => purse.evaluate(&self.case.invariant.expression, &bindings),
+            _ => budget.evaluate(&self.case.invariant.expression, &bindings),
         };
         self.known = Some((last.declared, outcome.clone()));
         match outcome {
             Outcome::Truth(false) => {
                 tally.checked += 1;
-                let message = said(self.case.invariant, purse, &bindings);
-                tally.is_false(failure(vec![last.version, seen.version], None, counts, message), &stage.room);
+                let message = message_of(self.case.invariant, budget, &bindings);
+                tally
+                    .is_false(failure(vec![last.version, seen.version], None, counts, message), &context.failure_limit);
             }
             Outcome::Truth(true) if !counts => tally.unseen(CHANGE),
-            other => self.passes(stage, tally, other, seen.version),
+            other => self.passes(context, tally, other, seen.version),
         }
     }
 
     /// Ends the interval in which the invariant was false.
-    fn end(&mut self, stage: &Stage<'h>, tally: &mut Tally, by: Option<Version>) {
+    fn end(&mut self, context: &InvariantContext<'h>, tally: &mut Tally, by: Option<Version>) {
         let Some(mut failure) = self.open.take() else { return };
         let last = failure.versions[failure.versions.len() - 1];
-        failure.through = stage.through(&last).0;
+        failure.through = context.through(&last).0;
         // A version after a gap did not end the failure.
         failure.ended = by.filter(|by| failure.through.next() == by.revision);
-        tally.is_false(failure, &stage.room);
+        tally.is_false(failure, &context.failure_limit);
     }
 }
 
@@ -201,8 +214,8 @@ impl<'h> Course<'_, 'h> {
 pub const ENDLESS: &str = "it takes more steps than one evaluation may";
 
 /// The message of an invariant for a failure.
-pub fn said(invariant: &Invariant, purse: &mut Purse, bindings: &Bindings<'_>) -> Option<String> {
-    let evaluated = invariant.message_expression.as_ref().map(|text: &Expression| purse.evaluate(text, bindings));
+pub fn message_of(invariant: &Invariant, budget: &mut StepBudget, bindings: &Bindings<'_>) -> Option<String> {
+    let evaluated = invariant.message_expression.as_ref().map(|text: &Expression| budget.evaluate(text, bindings));
     match evaluated {
         Some(Outcome::Text(text)) => Some(text.chars().take(300).collect()),
         _ => invariant.message.clone(),

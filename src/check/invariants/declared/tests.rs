@@ -23,7 +23,7 @@ fn trial(rules: &str, sketch: &str) -> Trial {
 }
 
 /// The subject of an interval, its bounds, and its certainty.
-type Told = (usize, Place, u128, bool);
+type Summary = (usize, Place, u128, bool);
 
 /// Compares both ways of evaluating, which must find the same. Returns the number of failures.
 fn agree(rules: &str, sketch: &str) -> usize {
@@ -35,10 +35,10 @@ fn agree(rules: &str, sketch: &str) -> usize {
         Evidence { history: &history, order: &order, options: &options, facts: &crate::check::Facts::default() };
     let found = |mode| {
         let tallies = evaluate(&evidence, Limits::default(), mode);
-        let told = |nth: usize, f: &Failure| (nth, f.of.clone(), f.from.value(), f.is_certain);
-        let told: Vec<Told> =
-            tallies.iter().enumerate().flat_map(|(nth, t)| t.failures.iter().map(move |f| told(nth, f))).collect();
-        told
+        let summary = |nth: usize, f: &Failure| (nth, f.of.clone(), f.from.value(), f.is_certain);
+        let summary: Vec<Summary> =
+            tallies.iter().enumerate().flat_map(|(nth, t)| t.failures.iter().map(move |f| summary(nth, f))).collect();
+        summary
     };
     let (swept, plain) = (found(Mode::Incremental), found(Mode::Full));
     assert_eq!(swept, plain, "{rules}\n{sketch}");
@@ -318,18 +318,18 @@ fn drawn(seed: u64) -> String {
         // Sometimes only a field that few expressions read differs.
         let rest = ["", " .spec.o.p=1", " .spec.o.q=1", " .spec.o=1", " .status.seen=1", " .status.seen=2"]
             [random(6) as usize];
-        let said = match &store[at] {
-            Some((_, _, said)) if random(2) == 0 => said.split(" .spec.n").next().unwrap_or_default().to_owned(),
+        let fields = match &store[at] {
+            Some((_, _, fields)) if random(2) == 0 => fields.split(" .spec.n").next().unwrap_or_default().to_owned(),
             _ => format!(".spec.host=h{}", random(2)),
         };
-        let said = format!("{said} .spec.n={}{rest}", random(4));
-        let body = |uid: u64| format!("{name}:u{uid}@{revision}[{said}]");
+        let fields = format!("{fields} .spec.n={}{rest}", random(4));
+        let body = |uid: u64| format!("{name}:u{uid}@{revision}[{fields}]");
         let shown = |uid: u64, hidden: bool| if hidden { format!("{name}:u{uid}@{revision}[?]") } else { body(uid) };
         let hidden = random(8) == 0;
         let (act, event) = match store[at].take() {
             None => {
                 lives += 1;
-                store[at] = Some((lives, revision, said.clone()));
+                store[at] = Some((lives, revision, fields.clone()));
                 (format!("CREATE {name} => {}", body(lives)), format!("+{}", shown(lives, hidden)))
             }
             Some((uid, _, _)) if random(4) == 0 => (
@@ -337,7 +337,7 @@ fn drawn(seed: u64) -> String {
                 format!("-{name}:u{uid}@{revision}"),
             ),
             Some((uid, base, _)) => {
-                store[at] = Some((uid, revision, said.clone()));
+                store[at] = Some((uid, revision, fields.clone()));
                 let based =
                     if random(2) == 0 { format!("PUT {name}:u{uid}@{base}") } else { format!("PATCH {name}:u{uid}") };
                 (format!("{based} => {}", body(uid)), format!("~{}", shown(uid, hidden)))
@@ -356,8 +356,8 @@ fn drawn(seed: u64) -> String {
                     .iter()
                     .zip(&store)
                     .filter_map(|(name, held)| {
-                        let (uid, version, said) = held.as_ref()?;
-                        Some(format!("{name}:u{uid}@{version}[{said}]"))
+                        let (uid, version, fields) = held.as_ref()?;
+                        Some(format!("{name}:u{uid}@{version}[{fields}]"))
                     })
                     .collect();
                 text += &format!("w@A LIST => {revision} {{{}}}\n", items.join(", "));

@@ -31,7 +31,7 @@ const UNSEEN: &str = "writes to parts of groups by processes whose reads were re
 /// The reason for everything beyond the limit on parts.
 const SPENT: &str = "groups with more parts than one run looks at";
 
-mod telling;
+mod finding;
 
 /// A group that a process saw half done.
 struct Half<'d> {
@@ -216,16 +216,16 @@ impl<'d> Search<'_, '_, 'd> {
             let later = self.later(taken.group, taken.part, &taken.piece.of);
             wanted.extend(later.into_iter().map(|(_, key)| (process, key)));
         }
-        let memories = ClientKnowledge::collect(evidence, &wanted);
-        let mut told: FxHashSet<OperationId> = FxHashSet::default();
+        let knowledge = ClientKnowledge::collect(evidence, &wanted);
+        let mut reported: FxHashSet<OperationId> = FxHashSet::default();
         for taken in undeclared {
             let o = history.operation(taken.write);
             let moment = (o.invoke, o.clock);
             ruling.checked(o.incarnation);
             let mut silent = false;
             let mut view = |key: KeyId| {
-                let last = memories.last(evidence, o.incarnation, key, moment, |_| true)?;
-                silent |= memories.may_know_more(evidence, o.incarnation, key, last.moment, moment);
+                let last = knowledge.last(evidence, o.incarnation, key, moment, |_| true)?;
+                silent |= knowledge.may_know_more(evidence, o.incarnation, key, last.moment, moment);
                 let reading = match last.known {
                     Known::Life(uid) => Reading::Present { uid, revision: last.revision },
                     Known::End(_) | Known::Nothing => Reading::Absent,
@@ -239,7 +239,7 @@ impl<'d> Search<'_, '_, 'd> {
                 ruling.undecided(UNSEEN);
                 continue;
             }
-            if let Some(half) = half.filter(|_| told.insert(taken.write)) {
+            if let Some(half) = half.filter(|_| reported.insert(taken.write)) {
                 self.state(ruling, taken.write, Kind::Suspect, &half);
             }
         }
@@ -327,7 +327,7 @@ impl<'d> Search<'_, '_, 'd> {
     fn saw_it_whole(&self, early: &Premise, completed: &Version) -> bool {
         let history = self.evidence.history;
         let (of_early, of_late) = (history.resource_of(early.key), history.resource_of(completed.key));
-        let from = early.seen(history, &self.basis.truths).from;
+        let from = early.seen(history, &self.basis.validity).from;
         let shown = match early.reading {
             Reading::Present { revision, .. } => revision.max(from),
             Reading::Absent => from,

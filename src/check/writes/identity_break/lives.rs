@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(in crate::check) type Open = FxHashSet<(KeyId, Revision)>;
 
 /// The most revisions between two lives that are examined. Among more of them one is presumed free.
-const ROOM: u128 = 32;
+const MAX_REVISIONS: u128 = 32;
 
 pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut Ruling<'_>) {
     let timeline = &evidence.order.timeline;
@@ -44,12 +44,12 @@ struct Life {
     /// The first version with a deletionTimestamp.
     ending: Option<Version>,
     /// Whether a finding was stated. One per life is enough.
-    told: bool,
+    reported: bool,
 }
 
 impl Life {
     fn of(uid: Symbol) -> Life {
-        Life { uid, last: None, left: None, end: None, created: None, ending: None, told: false }
+        Life { uid, last: None, left: None, end: None, created: None, ending: None, reported: false }
     }
 }
 
@@ -82,9 +82,9 @@ impl Name<'_> {
             let Some(mut life) = self.current else { continue };
             match version.change.lives() {
                 Some(true) => {
-                    if !life.told {
+                    if !life.reported {
                         let by = (&version, *process);
-                        life.told = self.continues(&life, before, by, ruling) || self.keeps(&mut life, by, ruling);
+                        life.reported = self.continues(&life, before, by, ruling) || self.keeps(&mut life, by, ruling);
                     }
                     life.last = Some(version);
                 }
@@ -199,7 +199,7 @@ impl Name<'_> {
         let mut needs = u128::from(end.is_none()) + u128::from(commit_evidence::is_update(self.evidence, first));
         let gap = first.revision.value().checked_sub(from.value())?.checked_sub(1)?;
         let mut taken = Vec::new();
-        if needs == 0 || gap >= ROOM {
+        if needs == 0 || gap >= MAX_REVISIONS {
             return None;
         }
         let mut revision = from.next();
@@ -321,7 +321,7 @@ fn of_two_names(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     if lives.twice().is_empty() {
         return;
     }
-    let mut born: FxHashMap<(Symbol, ResourceId), Version> = FxHashMap::default();
+    let mut creations: FxHashMap<(Symbol, ResourceId), Version> = FxHashMap::default();
     let is_born = |life: &&Lifetime| life.is_born && lives.twice().binary_search(&life.uid).is_ok();
     for life in lives.all().iter().filter(is_born) {
         let resource = history.resource_of(life.key);
@@ -329,11 +329,11 @@ fn of_two_names(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(made) = made.filter(|_| is_built_in(history.name(history.resources[resource.index()].group))) else {
             continue;
         };
-        match born.get(&(life.uid, resource)) {
+        match creations.get(&(life.uid, resource)) {
             Some(other) if other.revision <= made.revision => second_birth(evidence, other, &made, ruling),
             Some(other) => second_birth(evidence, &made, other, ruling),
             None => {
-                born.insert((life.uid, resource), made);
+                creations.insert((life.uid, resource), made);
             }
         }
     }

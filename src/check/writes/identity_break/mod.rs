@@ -137,12 +137,12 @@ mod tests {
             "" => "nobody",
             name => name,
         };
-        let told = judged(&RULE, &history).findings.into_iter().map(|finding| {
+        let findings = judged(&RULE, &history).findings.into_iter().map(|finding| {
             let facts = finding.certificate.facts.iter();
             let facts = facts.map(|f| format!("{} {}", name(f.incarnation), f.says.split(' ').nth(4).unwrap_or("")));
             format!("{}: {}", name(finding.incarnation), facts.collect::<Vec<_>>().join(", "))
         });
-        told.collect()
+        findings.collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::check::Evidence;
 use crate::check::facts::version_validity::{Proof, VersionValidity};
-use crate::check::invariants::declared::case::{Case, Room};
+use crate::check::invariants::declared::case::{Case, FailureLimit};
 use crate::history::{Asked, Declared, KeyId, Marks, ResourceId, Revision, ScopeId, Verb};
 use crate::ingest::fields::Path;
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
@@ -13,16 +13,16 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-/// The most steps of one evaluation.
-pub const STEPS: u64 = 100_000;
+/// Upper bound on the steps of one evaluation.
+pub const MAX_STEPS: u64 = 100_000;
 
 /// The evidence as invariants read it.
-pub struct Stage<'h> {
+pub struct InvariantContext<'h> {
     /// The history.
     pub evidence: Evidence<'h>,
-    standing: VersionValidity<'h>,
+    validity: VersionValidity<'h>,
     /// The remaining number of failures that may be kept.
-    pub room: Room,
+    pub failure_limit: FailureLimit,
     covered: OnceCell<Covered>,
 }
 
@@ -40,11 +40,11 @@ struct Covered {
     lists: FxHashMap<ResourceId, Vec<Revision>>,
 }
 
-impl<'h> Stage<'h> {
+impl<'h> InvariantContext<'h> {
     /// Builds it from evidence.
-    pub fn set(evidence: &Evidence<'h>) -> Stage<'h> {
-        let (room, covered) = (Room::default(), OnceCell::new());
-        Stage { evidence: *evidence, standing: VersionValidity::derive(evidence), room, covered }
+    pub fn new(evidence: &Evidence<'h>) -> InvariantContext<'h> {
+        let (failure_limit, covered) = (FailureLimit::default(), OnceCell::new());
+        InvariantContext { evidence: *evidence, validity: VersionValidity::derive(evidence), failure_limit, covered }
     }
 
     /// The keys of a resource.
@@ -54,7 +54,7 @@ impl<'h> Stage<'h> {
 
     /// The last revision at which a version was certainly current, and the proof.
     pub fn through(&self, version: &Version) -> (Revision, Proof) {
-        self.standing.through(version)
+        self.validity.through(version)
     }
 
     /// The declared fields of a version; `None` if the evidence does not show them.
@@ -83,10 +83,10 @@ impl<'h> Stage<'h> {
         starts.extend(covered.lists.get(&resource).into_iter().flatten());
         starts.sort_unstable();
         starts.dedup();
-        let mut stretches: Vec<(Revision, Revision)> = Vec::new();
+        let mut intervals: Vec<(Revision, Revision)> = Vec::new();
         let mut next = spans.into_iter().peekable();
         for start in starts {
-            if stretches.last().is_some_and(|(_, through)| start <= *through) {
+            if intervals.last().is_some_and(|(_, through)| start <= *through) {
                 continue;
             }
             let mut reach = start;
@@ -94,9 +94,9 @@ impl<'h> Stage<'h> {
             while let Some((_, through)) = next.next_if(|(after, _)| *after <= reach) {
                 reach = reach.max(through);
             }
-            stretches.push((start, reach));
+            intervals.push((start, reach));
         }
-        stretches
+        intervals
     }
 
     fn covered(&self) -> Covered {
@@ -108,12 +108,12 @@ impl<'h> Stage<'h> {
         };
         let mut covered = Covered::default();
         for span in order.timeline.spans().iter().filter(|span| span.provenance <= Provenance::Event) {
-            let stretch = (span.after, span.through);
+            let interval = (span.after, span.through);
             match span.scope.is_some() {
-                false => covered.of_all.push(stretch),
+                false => covered.of_all.push(interval),
                 true => {
                     let resource = whole(span.scope);
-                    covered.of_resource.entry(resource.unwrap_or(ResourceId::NONE)).or_default().push(stretch);
+                    covered.of_resource.entry(resource.unwrap_or(ResourceId::NONE)).or_default().push(interval);
                 }
             }
         }
@@ -147,10 +147,10 @@ pub fn shows<'p>(declared: &Declared<'_>, mut paths: impl Iterator<Item = &'p Pa
 
 /// The steps that one invariant may use: its own, and those shared by all.
 #[derive(Clone, Debug)]
-pub struct Purse {
+pub struct StepBudget {
     own: u64,
-    common: Rc<Cell<u64>>,
-    endless: u32,
+    shared: Rc<Cell<u64>>,
+    stopped: u32,
 }
 
 /// The steps of all evaluations of a run, and the additional steps for each version in the history.
@@ -158,72 +158,72 @@ const ALL_STEPS: u64 = 6_000_000;
 const VERSION_STEPS: u64 = 48;
 
 /// The number of stopped evaluations after which an invariant is given up.
-const ENDLESS: u32 = 3;
+const MAX_STOPPED: u32 = 3;
 
 /// The members of a group that one step pays for when they are gathered.
-const GATHERED: u64 = 64;
+const MEMBERS_PER_STEP: u64 = 64;
 
 /// Divides the steps of a run. One half belongs to single invariants, in proportion to their versions; the other half is
 /// shared. An invariant with costly evaluations thus leaves the others their part.
-pub fn purses(evidence: &Evidence<'_>, cases: &[Case<'_>]) -> Vec<Purse> {
+pub fn budgets(evidence: &Evidence<'_>, cases: &[Case<'_>]) -> Vec<StepBudget> {
     let mut wanted = vec![0; evidence.options.declarations.invariants.len()];
     for case in cases {
         wanted[case.nth] += evidence.versions_of(case.resource);
     }
     let all = wanted.iter().sum::<u64>().max(1);
     let half = (ALL_STEPS + VERSION_STEPS * evidence.versions()) / 2;
-    let common = Rc::new(Cell::new(half));
+    let shared = Rc::new(Cell::new(half));
     let own = |wanted: u64| (u128::from(half) * u128::from(wanted) / u128::from(all)) as u64;
-    wanted.into_iter().map(|wanted| Purse { own: own(wanted), common: common.clone(), endless: 0 }).collect()
+    wanted.into_iter().map(|wanted| StepBudget { own: own(wanted), shared: shared.clone(), stopped: 0 }).collect()
 }
 
-impl Default for Purse {
-    fn default() -> Purse {
-        Purse { own: ALL_STEPS, common: Rc::default(), endless: 0 }
+impl Default for StepBudget {
+    fn default() -> StepBudget {
+        StepBudget { own: ALL_STEPS, shared: Rc::default(), stopped: 0 }
     }
 }
 
-impl Purse {
+impl StepBudget {
     /// The reason to begin no further evaluation.
     pub fn is_spent(&self, limits: &crate::check::Limits) -> Option<&'static str> {
         match () {
-            () if self.endless >= ENDLESS => Some("its evaluations take too many steps"),
+            () if self.stopped >= MAX_STOPPED => Some("its evaluations take too many steps"),
             () if self.left() == 0 => Some("its evaluations take too many steps together; `per` makes groups smaller"),
             () => limits.halted(),
         }
     }
 
     fn left(&self) -> u64 {
-        self.own + self.common.get()
+        self.own + self.shared.get()
     }
 
     fn spend(&mut self, steps: u64) {
         let own = steps.min(self.own);
         self.own -= own;
-        self.common.set(self.common.get().saturating_sub(steps - own));
+        self.shared.set(self.shared.get().saturating_sub(steps - own));
     }
 
     /// Pays for a list with this number of members.
-    pub fn gather(&mut self, members: usize) {
-        self.spend(members as u64 / GATHERED);
+    pub fn charge_list(&mut self, members: usize) {
+        self.spend(members as u64 / MEMBERS_PER_STEP);
     }
 
     /// Evaluates an expression.
     pub fn evaluate(&mut self, expression: &Expression, bindings: &Bindings<'_>) -> Outcome {
-        self.pay(|steps| expression.evaluate(bindings, steps))
+        self.charge(|steps| expression.evaluate(bindings, steps))
     }
 
     /// Evaluates only what the new objects can change. The expression must have been true before them.
     pub fn evaluate_news(&mut self, expression: &Expression, bindings: &Bindings<'_>) -> Outcome {
-        self.pay(|steps| expression.evaluate_news(bindings, steps))
+        self.charge(|steps| expression.evaluate_news(bindings, steps))
     }
 
-    fn pay(&mut self, evaluate: impl FnOnce(&mut u64) -> Outcome) -> Outcome {
-        let allowed = self.left().min(STEPS);
+    fn charge(&mut self, evaluate: impl FnOnce(&mut u64) -> Outcome) -> Outcome {
+        let allowed = self.left().min(MAX_STEPS);
         let mut steps = allowed;
         let outcome = evaluate(&mut steps);
         self.spend(allowed - steps);
-        self.endless += u32::from(outcome == Outcome::Endless);
+        self.stopped += u32::from(outcome == Outcome::Endless);
         outcome
     }
 }

@@ -130,7 +130,7 @@ impl Search<'_, '_, '_> {
         if let Some(o) = write {
             let age = between(half.seen_late.moment, (o.invoke, o.clock));
             let late = history.key_name(half.seen_late.key);
-            let read = half.seen_late.seen(history, &self.basis.truths).from;
+            let read = half.seen_late.seen(history, &self.basis.validity).from;
             let revisions = match (read.is_some(), o.answered.is_some()) {
                 (true, true) => format!(", revisions {read} to {}", o.answered),
                 _ => String::new(),

@@ -1,5 +1,5 @@
 //! The results of invariants as findings. Input: tallies. Output: findings, and undecided obligations by reason. Names of
-//! invariants in reasons are bounded by `NAMED`.
+//! invariants in reasons are bounded by `MAX_NAMED`.
 
 use crate::check::facts::catalog::CROWDED;
 use crate::check::invariants::declared::case::{Failure, Place, Tally};
@@ -11,35 +11,35 @@ use crate::order::Version;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// The most values of an object in a fact, and the most characters of each value.
-const VALUES: usize = 4;
-const LETTERS: usize = 60;
+/// Upper bounds on the values of an object in a fact, and on the characters of each value.
+const MAX_VALUES: usize = 4;
+const MAX_CHARACTERS: usize = 60;
 
-/// The most invariants that are named with their undecided obligations. Those of the others are counted together.
-const NAMED: usize = 100;
+/// Upper bound on the invariants that are named with their undecided obligations. Those of the others are counted together.
+const MAX_NAMED: usize = 100;
 const OTHERS: &str = "other invariants";
 
 /// States the results of invariants.
-pub struct Teller<'e, 'h> {
+pub struct InvariantReporter<'e, 'h> {
     evidence: &'e Evidence<'h>,
     named: usize,
     /// The first list of a resource with a revision.
     lists: OnceCell<FxHashMap<(ResourceId, Revision), OperationId>>,
 }
 
-impl<'e, 'h> Teller<'e, 'h> {
-    /// A teller without results.
-    pub fn new(evidence: &'e Evidence<'h>) -> Teller<'e, 'h> {
-        Teller { evidence, named: 0, lists: OnceCell::new() }
+impl<'e, 'h> InvariantReporter<'e, 'h> {
+    /// A reporter without results.
+    pub fn new(evidence: &'e Evidence<'h>) -> InvariantReporter<'e, 'h> {
+        InvariantReporter { evidence, named: 0, lists: OnceCell::new() }
     }
 
     /// States the result of an invariant.
-    pub fn tell(&mut self, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
+    pub fn report(&mut self, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
         ruling.checked_many(IncarnationId::NONE, tally.checked);
         let failed: u64 = tally.failed.values().sum();
         let is_idle = tally.checked == 0 && failed == 0 && tally.unseen.is_empty() && tally.given_up != Some(CROWDED);
         let is_undecided = is_idle || failed > 0 || !tally.unseen.is_empty();
-        let is_named = self.named < NAMED;
+        let is_named = self.named < MAX_NAMED;
         self.named += usize::from(is_undecided);
         let name = if is_named { invariant.name.as_str() } else { OTHERS };
         for (&reason, &count) in &tally.unseen {
@@ -249,12 +249,12 @@ fn values(evidence: &Evidence<'_>, invariant: &Invariant, version: &Version) -> 
         let text = declared.and_then(|declared| declared.shown(path));
         text.map(|text| format!("{path} = {}", shortened(&text)))
     };
-    let values: Vec<String> = paths.iter().filter_map(value).take(VALUES).collect();
+    let values: Vec<String> = paths.iter().filter_map(value).take(MAX_VALUES).collect();
     if values.is_empty() { format!("{name} was current") } else { format!("{name} had {}", values.join(", ")) }
 }
 
 fn shortened(text: &str) -> String {
-    let short: String = text.chars().take(LETTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let short: String = text.chars().take(MAX_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
 
