@@ -37,7 +37,7 @@ pub const MOST_FILES: usize = 1 << 20;
 pub const MOST_PATH_BYTES: usize = 128 << 20;
 
 /// Nested directories.
-pub const DEEPEST: usize = 256;
+pub const DEEPEST_DIRECTORY: usize = 256;
 
 /// Files and hard links of an archive.
 pub const MOST_MEMBERS: usize = 1 << 18;
@@ -103,7 +103,7 @@ mod tests {
             KEPT_PROBLEMS.to_string(),
             MOST_FILES.to_string(),
             size(MOST_PATH_BYTES as u64),
-            DEEPEST.to_string(),
+            DEEPEST_DIRECTORY.to_string(),
             MOST_MEMBERS.to_string(),
             size(MOST_MEMBER_NAMES as u64),
             bytes(LONGEST_MEMBER_NAME),

@@ -231,7 +231,7 @@ pub fn read<B: Batch>(
                             (Some(batch), tally)
                         }
                     };
-                    buffers.give_back(block.room, options.block_bytes);
+                    buffers.give_back(block.storage, options.block_bytes);
                     Entry::Block { file: block.file, batch, tally }
                 }
             };

@@ -239,7 +239,7 @@ impl<B: Batch> Parser<'_, B> {
         }
         let nuls = std::mem::take(&mut self.nuls) + bytes.iter().filter(|b| **b == 0).count() as u64;
         let expected = self.expected();
-        self.settle(line, Fault::new(expected, Found::told(format!("{} of NUL", size(nuls)))).into());
+        self.settle(line, Fault::new(expected, Found::described(format!("{} of NUL", size(nuls)))).into());
     }
 
     fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Fault> {
@@ -251,7 +251,7 @@ impl<B: Batch> Parser<'_, B> {
         if bytes[0] != b'{' && !is_other && !matches!(self.format, Format::Edn | Format::JepsenLog) {
             return Err(Fault::new(
                 self.expected(),
-                Found::told(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
+                Found::described(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
             ));
         }
         simdutf8::compat::from_utf8(bytes)

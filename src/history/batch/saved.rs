@@ -92,7 +92,7 @@ impl Batch {
                 continue;
             };
             if kv.mod_revision <= 0 {
-                self.refuse("a mod_revision above zero", Found::told(kv.mod_revision.to_string()));
+                self.refuse("a mod_revision above zero", Found::described(kv.mod_revision.to_string()));
                 continue;
             }
             let id = match resource::parse_etcd_key(&key) {

@@ -36,7 +36,7 @@ impl Rows {
                     Err(error) => {
                         unreadable = Some(Refused {
                             expected: "a proposal of etcd".to_owned(),
-                            found: Found::told(format!("{error}, in entry {}", entry.index)),
+                            found: Found::described(format!("{error}, in entry {}", entry.index)),
                         });
                         (Request::Other, Some(Note::Restriction))
                     }

@@ -16,7 +16,7 @@ use crate::ingest::{Found, Position, Refused, Time};
 const NO_CLIENT: u32 = u32::MAX;
 
 /// Below this number of operations the cache of sightings costs more than it saves.
-const FEW: usize = 4_096;
+const MIN_CACHED_OPERATIONS: usize = 4_096;
 
 fn refused<T>(expected: &str, found: impl Into<Found>) -> Result<T, Refused> {
     Err(Refused { expected: expected.to_owned(), found: found.into() })
@@ -27,13 +27,16 @@ impl Rows {
     pub fn operation(&mut self, position: Position, o: &recorded::Operation<'_>) -> Result<(), Refused> {
         let outcome = if o.begun { Outcome::Unknown } else { Outcome::of(&o.answer) };
         if o.call < 0 {
-            return refused("a time since the suite began", Found::told(format!("a request sent at {} ns", o.call)));
+            return refused(
+                "a time since the suite began",
+                Found::described(format!("a request sent at {} ns", o.call)),
+            );
         }
         let answered = outcome == Outcome::Answered;
         if answered && o.returned < o.call {
             return refused(
                 "an answer after its request",
-                Found::told(format!("sent at {} ns, answered at {} ns", o.call, o.returned)),
+                Found::described(format!("sent at {} ns, answered at {} ns", o.call, o.returned)),
             );
         }
         let (range, txn) = (o.answer.range.as_ref(), o.answer.txn.as_ref());
@@ -50,7 +53,7 @@ impl Rows {
             {
                 return refused(
                     "a revision above 0, and not above 2^60, in an answer",
-                    Found::told(format!("{kind} answered at revision {}", o.answer.revision)),
+                    Found::described(format!("{kind} answered at revision {}", o.answer.revision)),
                 );
             }
             _ => {}
@@ -91,7 +94,7 @@ impl Rows {
     fn request(&mut self, request: &recorded::Request<'_>, at: i64) -> Result<Request, Refused> {
         let missing = || Refused {
             expected: "a request with its content".to_owned(),
-            found: Found::told(format!("a request of type {} without it", &*request.kind)),
+            found: Found::described(format!("a request of type {} without it", &*request.kind)),
         };
         Ok(match &*request.kind {
             "range" => Request::Range(self.range(request.range.as_ref().ok_or_else(missing)?)),
@@ -207,7 +210,7 @@ impl Rows {
             return seen;
         }
         let seen = (self.asked_key(key), self.value(value));
-        if at > 0 && self.operations.len() > FEW {
+        if at > 0 && self.operations.len() > MIN_CACHED_OPERATIONS {
             self.sightings.keep(at, seen);
         }
         seen
@@ -268,12 +271,15 @@ impl Rows {
 
     fn response(&mut self, position: Position, response: &watch::Response<'_>) -> Result<(), Refused> {
         if let Some(time) = response.time.filter(|time| *time < 0) {
-            return refused("a time since the suite began", Found::told(format!("a response received at {time} ns")));
+            return refused(
+                "a time since the suite began",
+                Found::described(format!("a response received at {time} ns")),
+            );
         }
         if response.revision > HIGHEST_REVISION {
             return refused(
                 "a revision not above 2^60",
-                Found::told(format!("a response of revision {}", response.revision)),
+                Found::described(format!("a response of revision {}", response.revision)),
             );
         }
         let first = self.events.len();
@@ -290,7 +296,7 @@ impl Rows {
                 self.events.truncate(first);
                 return refused(
                     "an event with a revision above 0, and not above 2^60",
-                    Found::told(format!("an event of revision {}", event.revision)),
+                    Found::described(format!("an event of revision {}", event.revision)),
                 );
             }
             let previous = event.previous.as_ref().map(|previous| Previous {

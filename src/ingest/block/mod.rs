@@ -47,7 +47,7 @@ pub(super) struct Block {
     /// Offset of the first byte in the decompressed content.
     pub offset: u64,
     /// Buffer that holds the bytes; it may hold more behind them.
-    pub room: Room,
+    pub storage: Storage,
     /// Bytes of the buffer that belong to the block.
     pub length: usize,
     /// Boundaries of its values.
@@ -59,7 +59,7 @@ pub(super) struct Block {
 }
 
 /// Storage of a block's bytes.
-pub(super) enum Room {
+pub(super) enum Storage {
     /// A buffer from [`Buffers`].
     Buffer(Vec<u8>),
     /// The input itself, and the offset at which the block begins.
@@ -69,9 +69,9 @@ pub(super) enum Room {
 impl Block {
     /// The bytes of the block.
     pub fn bytes(&self) -> &[u8] {
-        match &self.room {
-            Room::Buffer(buffer) => &buffer[..self.length],
-            Room::Memory(bytes, start) => &bytes[*start..start + self.length],
+        match &self.storage {
+            Storage::Buffer(buffer) => &buffer[..self.length],
+            Storage::Memory(bytes, start) => &bytes[*start..start + self.length],
         }
     }
 }
@@ -107,8 +107,8 @@ impl Buffers {
     }
 
     /// Keeps a buffer for reuse. Buffers smaller than a block, or made huge by a long line, are dropped.
-    pub fn give_back(&self, room: Room, block_bytes: usize) {
-        if let Room::Buffer(buffer) = room
+    pub fn give_back(&self, storage: Storage, block_bytes: usize) {
+        if let Storage::Buffer(buffer) = storage
             && let Ok(mut kept) = self.0.lock()
             && buffer.len() >= block_bytes
             && buffer.len() <= block_bytes.saturating_mul(4).max(SAMPLE)

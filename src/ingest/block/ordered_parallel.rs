@@ -36,11 +36,11 @@ pub(in crate::ingest) fn in_order<U, R>(
     }
     let source = Mutex::new((units, 0u64));
     let finish = Mutex::new(finish);
-    let desk = ReorderBuffer { results: Mutex::default(), room: Condvar::new(), places: threads * 2 };
+    let buffer = ReorderBuffer { results: Mutex::default(), has_space: Condvar::new(), capacity: threads * 2 };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let guard = Abandon(&desk);
+                let guard = Abandon(&buffer);
                 loop {
                     let (nth, unit) = {
                         let mut source = locked(&source);
@@ -49,7 +49,7 @@ pub(in crate::ingest) fn in_order<U, R>(
                         (source.1 - 1, unit)
                     };
                     let result = work(unit);
-                    if !desk.submit(nth, result, |result| (locked(&finish))(result)) {
+                    if !buffer.submit(nth, result, |result| (locked(&finish))(result)) {
                         break;
                     }
                 }
@@ -68,8 +68,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Results that wait for their turn.
 struct ReorderBuffer<R> {
     results: Mutex<Results<R>>,
-    room: Condvar,
-    places: usize,
+    has_space: Condvar,
+    capacity: usize,
 }
 
 struct Results<R> {
@@ -89,26 +89,26 @@ impl<R> Default for Results<R> {
 impl<R> ReorderBuffer<R> {
     /// Submits a result, and finishes results if it is their turn. False if another thread panicked.
     fn submit(&self, nth: u64, result: R, finish: impl Fn(R)) -> bool {
-        let mut desk = locked(&self.results);
-        desk.waiting.insert(nth, result);
-        if !desk.busy {
-            desk.busy = true;
+        let mut results = locked(&self.results);
+        results.waiting.insert(nth, result);
+        if !results.busy {
+            results.busy = true;
             loop {
-                let turn = desk.turn;
-                let Some(result) = desk.waiting.remove(&turn) else { break };
-                drop(desk);
+                let turn = results.turn;
+                let Some(result) = results.waiting.remove(&turn) else { break };
+                drop(results);
                 finish(result);
-                desk = locked(&self.results);
-                desk.turn += 1;
-                self.room.notify_all();
+                results = locked(&self.results);
+                results.turn += 1;
+                self.has_space.notify_all();
             }
-            desk.busy = false;
+            results.busy = false;
         }
         // The thread with the next result in order never waits here, so the others are released.
-        while desk.waiting.len() >= self.places && !desk.abandoned {
-            desk = self.room.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        while results.waiting.len() >= self.capacity && !results.abandoned {
+            results = self.has_space.wait(results).unwrap_or_else(PoisonError::into_inner);
         }
-        !desk.abandoned
+        !results.abandoned
     }
 }
 
@@ -119,7 +119,7 @@ impl<R> Drop for Abandon<'_, R> {
     fn drop(&mut self) {
         if thread::panicking() {
             locked(&self.0.results).abandoned = true;
-            self.0.room.notify_all();
+            self.0.has_space.notify_all();
         }
     }
 }

@@ -79,7 +79,7 @@ impl<'a> Ledger<'a> {
         if closed.format == Some(Format::LegacyAudit) {
             let lines = summary.lines;
             summary.problems += lines;
-            let found = Found::told(format!("{lines} lines of the legacy audit format"));
+            let found = Found::described(format!("{lines} lines of the legacy audit format"));
             self.keep(file, 0, Fault::new("audit events as JSON (record with --audit-log-format=json)", found));
         }
         // Problems of the whole file must be kept: they show that the file is incomplete.
@@ -93,7 +93,7 @@ impl<'a> Ledger<'a> {
         if dropped > 0 {
             let problems = &mut self.reading.files[file].problems;
             *problems = problems.saturating_add(dropped);
-            let found = Found::told(format!("{} that the recorder dropped", count(dropped, "record")));
+            let found = Found::described(format!("{} that the recorder dropped", count(dropped, "record")));
             self.keep(file, 0, Fault::new("every record of the client", found));
         }
         (self.line, self.kept) = (1, 0);

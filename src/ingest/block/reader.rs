@@ -4,7 +4,7 @@
 //! except dropped NUL bytes and values that are too long, which leave a count or a fault. Block boundaries must not
 //! depend on how the stream splits its reads; otherwise line numbers and problems would differ from run to run.
 
-use super::{Block, Buffers, Closed, Layout, Piece, Room, Whole};
+use super::{Block, Buffers, Closed, Layout, Piece, Storage, Whole};
 use crate::ingest::call::elements::Elements;
 use crate::ingest::detection::format::Format;
 use crate::ingest::detection::sniff::{Detected, Framing, Unread};
@@ -210,7 +210,7 @@ impl<'a> OpenFile<'a> {
         };
         // A file that a member keeps but that cannot be read is missing evidence, not an ignored file.
         if let (Err(reason), None, Some(kept)) = (&open.detected, &open.fault, layout::of_member(&input.shown)) {
-            open.fault = Some(Fault::new(kept, Found::told(reason.clone())));
+            open.fault = Some(Fault::new(kept, Found::described(reason.clone())));
         }
         if let Ok((_, Framing::Elements { json })) = open.detected {
             open.framer = Cutter::Elements(Elements::new(json));
@@ -261,7 +261,7 @@ impl<'a> OpenFile<'a> {
         let most = self.options.longest(Format::EtcdStore);
         while self.filled > 0 {
             if !kept.append(&self.buffer[..self.filled], most) {
-                let found = Found::told(format!("more than {}", size(most as u64)));
+                let found = Found::described(format!("more than {}", size(most as u64)));
                 self.fault =
                     Some(Fault::new("a smaller file, or one without compression or archive (unpack it)", found));
                 break;
@@ -275,7 +275,7 @@ impl<'a> OpenFile<'a> {
 
     fn close(self) -> Closed {
         let OpenFile { file, detected, offset, filled, fault, buffer, stream, .. } = self;
-        self.buffers.give_back(Room::Buffer(buffer), self.options.block_bytes);
+        self.buffers.give_back(Storage::Buffer(buffer), self.options.block_bytes);
         let bytes = offset + filled as u64;
         // An input that cannot be read is a problem; "empty" would be a wrong reason.
         let (format, ignored) = match detected {
@@ -293,7 +293,7 @@ impl<'a> OpenFile<'a> {
         }
         let block = self.options.block_bytes;
         if self.buffer.is_empty() {
-            self.buffer = self.buffers.take(self.stream.room(SAMPLE));
+            self.buffer = self.buffers.take(self.stream.sample_size(SAMPLE));
         } else if self.offset > 0 && self.buffer.len() == self.filled && self.filled < block {
             // The buffer holds only the rest of the block before.
             let mut next = self.buffers.take(block);
@@ -301,7 +301,7 @@ impl<'a> OpenFile<'a> {
             self.buffer = next;
         }
         let result = loop {
-            // The buffer grows by steps: most files are small, and clearing room takes longer than reading them.
+            // The buffer grows by steps: most files are small, and clearing a buffer takes longer than reading them.
             let end = target.min(self.buffer.len());
             let (n, result) = stream::fill(&mut self.stream, &mut self.buffer[self.filled..end]);
             self.filled += n;
@@ -320,7 +320,7 @@ impl<'a> OpenFile<'a> {
             }
             if self.stream.compression.is_some() || error.kind() == io::ErrorKind::UnexpectedEof {
                 let bytes = size(self.offset + self.filled as u64);
-                fault.found = Found::told(format!("{} after {bytes}", fault.found));
+                fault.found = Found::described(format!("{} after {bytes}", fault.found));
             }
             self.fault = Some(fault);
         }
@@ -410,12 +410,12 @@ impl<'a> OpenFile<'a> {
         self.filled = self.filled.saturating_sub(length);
         self.offset += length as u64;
         let nuls = std::mem::take(&mut self.nuls);
-        let room = Room::Memory(bytes.clone(), start);
+        let storage = Storage::Memory(bytes.clone(), start);
         let block = Block {
             file: self.file,
             format,
             offset: start as u64,
-            room,
+            storage,
             length,
             layout: Layout::Lines,
             nuls,
@@ -493,7 +493,7 @@ impl<'a> OpenFile<'a> {
         let offset = self.offset;
         self.offset += length as u64;
         let nuls = std::mem::take(&mut self.nuls);
-        Block { file: self.file, format, offset, room: Room::Buffer(buffer), length, layout, nuls, fault: None }
+        Block { file: self.file, format, offset, storage: Storage::Buffer(buffer), length, layout, nuls, fault: None }
     }
 
     /// Skips a line that is too long. The block holds only its line end.
@@ -551,7 +551,7 @@ fn long_document(longest: usize) -> Fault {
 
 /// The problem of a line longer than `most` bytes.
 pub(in crate::ingest) fn too_long(length: u64, most: usize) -> Fault {
-    Fault::new(format!("a line of at most {}", size(most as u64)), Found::told(size(length)))
+    Fault::new(format!("a line of at most {}", size(most as u64)), Found::described(size(length)))
 }
 
 fn fault_of(error: &io::Error) -> Fault {

@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
         } else if self.plain[field as usize].replace(content).is_some() {
             // A duplicate key is ambiguous, so the map is refused.
             let (name, _) = Field::NAMES[field as usize];
-            return Err(Fault::new("each key once", Found::told(format!(":{name} twice"))));
+            return Err(Fault::new("each key once", Found::described(format!(":{name} twice"))));
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl<'a> Fields<'a> {
             if let (None, None, Some(space)) = (own, &self.plain[field as usize], spaces.next()) {
                 if spaces.next().is_some() {
                     let (name, _) = Field::NAMES[field as usize];
-                    let found = Found::told(format!(":{name} in two namespaces"));
+                    let found = Found::described(format!(":{name} in two namespaces"));
                     return Err(Fault::new(format!("one :{name}"), found));
                 }
                 own = Some(space);
@@ -199,7 +199,7 @@ impl<'a> Fields<'a> {
         };
         Ok(notes.iter().find(open).map(|&(_, field)| {
             let (name, _) = Field::NAMES[field as usize];
-            let found = Found::told(format!(":{name} only under another namespace"));
+            let found = Found::described(format!(":{name} only under another namespace"));
             Fault::new(format!(":{name} of the operation itself"), found)
         }))
     }

@@ -62,7 +62,7 @@ pub(super) fn line(text: &str) -> Result<Line<'_>, Fault> {
         return match object.version {
             None | Some(1) => Ok(Line::Header(Header { model: word(object.model), clock: word(object.clock) })),
             Some(other) => {
-                Err(Fault::new("version 1 of the operation format", Found::told(format!("version {other}"))))
+                Err(Fault::new("version 1 of the operation format", Found::described(format!("version {other}"))))
             }
         };
     }

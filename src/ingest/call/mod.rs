@@ -113,7 +113,7 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
     };
     if longest > LONGEST_NAME {
         let expected = format!("a process, a function and a key of at most {} each", size(LONGEST_NAME as u64));
-        return Err(Fault::new(expected, Found::told(size(longest as u64))));
+        return Err(Fault::new(expected, Found::described(size(longest as u64))));
     }
     Ok(line)
 }

@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
             match self.next()? {
                 Next::End => return Ok(()),
                 Next::Form if self.discards() => self.discarded()?,
-                _ => return Err(Fault::new("one value", Found::told(format!("more after it: {}", self.here())))),
+                _ => return Err(Fault::new("one value", Found::described(format!("more after it: {}", self.here())))),
             }
         }
     }
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
                 self.open.push(Frame::Tag(tag));
                 Ok(None)
             }
-            _ => Err(Fault::new("a tag", Found::told(format!("a # without a name, then {}", self.here())))),
+            _ => Err(Fault::new("a tag", Found::described(format!("a # without a name, then {}", self.here())))),
         }
     }
 
@@ -432,7 +432,7 @@ impl<'a> Reader<'a> {
     }
 
     fn unexpected(&self, byte: u8) -> Fault {
-        Fault::new("a value", Found::told(format!("the byte 0x{byte:02x} at column {}", self.at.max(1))))
+        Fault::new("a value", Found::described(format!("the byte 0x{byte:02x} at column {}", self.at.max(1))))
     }
 
     fn cut_off(&self) -> Fault {

@@ -267,7 +267,7 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
 impl Seen {
     /// Reads the sample of a stream into the buffer, which then holds nothing else, and detects its format.
     pub fn at(stream: &mut Stream<'_>, buffer: &mut Vec<u8>) -> Seen {
-        let room = stream.room(SAMPLE);
+        let room = stream.sample_size(SAMPLE);
         buffer.resize(room, 0);
         let (length, _) = stream::fill(stream, buffer);
         buffer.truncate(length);

@@ -15,7 +15,7 @@ pub static LOGS: Envelope = Envelope { name: "otlp", lacks: "", keys: &["resourc
 pub static BODY: Envelope = Envelope { name: "otlp", lacks: "", keys: &["kvlistValue"], read: body };
 
 /// Nested values of a body.
-const DEEPEST: u8 = 64;
+const MAX_NESTING: u8 = 64;
 
 fn logs<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
     let mut found = false;
@@ -125,7 +125,7 @@ fn body<'t>(cursor: &mut Cursor<'t>, out: &mut Opening<'t, '_>) -> bool {
 
 /// Writes a value of the protocol as plain JSON.
 fn write_value(out: &mut String, value: &str, depth: u8) {
-    if depth == DEEPEST {
+    if depth == MAX_NESTING {
         out.push_str("null");
         return;
     }

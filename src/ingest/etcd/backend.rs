@@ -150,7 +150,7 @@ fn lease(message: &[u8]) -> Result<(i64, i64), WireError> {
 }
 
 fn damaged(what: &str) -> Fault {
-    Fault::new("the store of an etcd member", Found::told(what))
+    Fault::new("the store of an etcd member", Found::described(what))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const LEAF: u16 = 2;
 const IS_BUCKET: u32 = 1;
 
 /// Deepest tree: each level at least doubles the pages.
-const DEEPEST: usize = 64;
+const MAX_TREE_DEPTH: usize = 64;
 
 /// Page sizes that bbolt tries, as powers of two.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
@@ -159,8 +159,8 @@ impl<'c, 'f> Store<'c, 'f> {
         let mut open = vec![(bucket.root, 0)];
         let mut buffer = Vec::new();
         while let Some((id, depth)) = open.pop() {
-            if depth == DEEPEST {
-                return Err(damaged(&format!("a tree deeper than {DEEPEST} pages")));
+            if depth == MAX_TREE_DEPTH {
+                return Err(damaged(&format!("a tree deeper than {MAX_TREE_DEPTH} pages")));
             }
             let page = self.page(id, &mut buffer)?;
             match page.flags {
@@ -276,11 +276,11 @@ impl<'b> Page<'b> {
 
 /// The problem of a damaged file.
 fn damaged(what: &str) -> Fault {
-    Fault::new("a whole bbolt file", Found::told(what))
+    Fault::new("a whole bbolt file", Found::described(what))
 }
 
 fn unreadable(error: &std::io::Error) -> Fault {
-    Fault::new("a file that can be read", Found::told(error.to_string()))
+    Fault::new("a file that can be read", Found::described(error.to_string()))
 }
 
 #[cfg(test)]

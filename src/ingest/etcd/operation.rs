@@ -389,9 +389,9 @@ mod tests {
 
     /// Whether the fast reader accepts the text. Both readers must return the same.
     fn agree(text: &str) -> bool {
-        let told = |read: Read<'_>| format!("{read:?}");
+        let shown = |read: Read<'_>| format!("{read:?}");
         let Some(read) = plainly(text) else { return false };
-        assert_eq!(Some(told(read)), thoroughly(text).ok().map(told), "{text}");
+        assert_eq!(Some(shown(read)), thoroughly(text).ok().map(shown), "{text}");
         true
     }
 

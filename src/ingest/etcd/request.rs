@@ -8,7 +8,7 @@ use super::super::limits::LONGEST_NAME;
 use super::protobuf::{Fields, WireError};
 
 /// Deepest nesting of transactions. Clients nest them once or twice.
-const DEEPEST: u32 = 64;
+const MAX_TXN_DEPTH: u32 = 64;
 
 /// One proposal that raft replicated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +269,7 @@ fn lease_grant(message: &[u8]) -> Result<Request<'_>, WireError> {
 
 /// Decodes a `TxnRequest` at a nesting depth.
 pub(crate) fn txn(message: &[u8], depth: u32) -> Result<Txn<'_>, WireError> {
-    if depth == DEEPEST {
+    if depth == MAX_TXN_DEPTH {
         return Err(WireError::TooDeep);
     }
     let mut txn = Txn::default();

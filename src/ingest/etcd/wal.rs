@@ -119,7 +119,7 @@ pub(in super::super) fn read(
         }
         number = number.saturating_add(1);
         let place = |what: &str| {
-            Fault::new("a whole write-ahead log", Found::told(format!("{what}, in record {number} at byte {at}")))
+            Fault::new("a whole write-ahead log", Found::described(format!("{what}, in record {number} at byte {at}")))
         };
         if record_length > LONGEST_LOG_RECORD {
             return Err(place(&format!("a record of {}", size(record_length))));
@@ -287,7 +287,7 @@ impl Window<'_, '_> {
 }
 
 fn unreadable(error: &io::Error) -> Fault {
-    Fault::new("a file that can be read", Found::told(error.to_string()))
+    Fault::new("a file that can be read", Found::described(error.to_string()))
 }
 
 #[cfg(test)]

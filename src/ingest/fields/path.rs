@@ -31,10 +31,10 @@ pub struct Path {
 }
 
 /// Most steps of a path. Objects of the API are much less deep.
-const DEEPEST: usize = 32;
+const MAX_STEPS: usize = 32;
 
 /// Longest path in bytes.
-const LONGEST: usize = 4 << 10;
+const MAX_BYTES: usize = 4 << 10;
 
 /// Error of a text that is no path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +57,11 @@ impl Path {
         let mut steps = Vec::new();
         let mut at = 0;
         let wrong = |at, expected| Err(PathError { at, expected });
-        if text.len() > LONGEST {
+        if text.len() > MAX_BYTES {
             return wrong(0, "a path of 4096 bytes at most");
         }
         while at < text.len() {
-            if steps.len() == DEEPEST {
+            if steps.len() == MAX_STEPS {
                 return wrong(at, "the end (a path has 32 steps at most)");
             }
             let rest = &text[at..];

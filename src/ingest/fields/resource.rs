@@ -10,7 +10,7 @@ const CORE: &str = "core";
 pub(super) const EVERY: &str = "*";
 
 /// Longest name: a plural has at most 63 characters, a group 253.
-const LONGEST: usize = 63 + 1 + 253;
+const MAX_BYTES: usize = 63 + 1 + 253;
 
 /// A resource in a declaration: `pods`, `ippools.whereabouts.cni.cncf.io`.
 ///
@@ -40,7 +40,7 @@ impl ResourceName {
             !text.is_empty()
                 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
         };
-        if text.len() > LONGEST
+        if text.len() > MAX_BYTES
             || !(plain(plural) || (plural == EVERY && group.is_none()))
             || group.is_some_and(|group| !plain(group))
         {

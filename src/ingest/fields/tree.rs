@@ -77,7 +77,7 @@ impl Own {
 #[derive(Clone, Debug, Default)]
 struct Node {
     members: Vec<Member>,
-    /// The members by name, if there are more than [`FEW`].
+    /// The members by name, if there are more than [`MAX_LINEAR_SEARCH`].
     by_name: FxHashMap<String, u16>,
     /// Bits for the lengths of the members' names, modulo 64. Most other names have another length.
     lengths: u64,
@@ -104,16 +104,16 @@ struct Member {
 }
 
 /// Up to this number of members, linear search is faster than a hash of the name.
-const FEW: usize = 32;
+const MAX_LINEAR_SEARCH: usize = 32;
 
 impl Node {
     fn add(&mut self, name: &str, node: u16) {
         self.members.push(Member { mark: mark(name), name: name.to_owned(), node });
         self.lengths |= length(name);
         match self.members.len() {
-            0..=FEW => {}
-            // The first time there are more than [`FEW`]: all members so far.
-            count if count == FEW + 1 => {
+            0..=MAX_LINEAR_SEARCH => {}
+            // The first time there are more than [`MAX_LINEAR_SEARCH`]: all members so far.
+            count if count == MAX_LINEAR_SEARCH + 1 => {
                 self.by_name = self.members.iter().map(|member| (member.name.clone(), member.node)).collect();
             }
             _ => drop(self.by_name.insert(name.to_owned(), node)),
@@ -188,7 +188,7 @@ impl Tree {
         if node.lengths & length(name) == 0 {
             return None;
         }
-        if node.members.len() > FEW {
+        if node.members.len() > MAX_LINEAR_SEARCH {
             return node.by_name.get(name).copied();
         }
         let mark = mark(name);

@@ -8,7 +8,9 @@
 
 use super::Member;
 use super::stream;
-use crate::ingest::limits::{DEEPEST, LONGEST_EXTENDED_HEADER, LONGEST_MEMBER_NAME, MOST_MEMBER_NAMES, MOST_MEMBERS};
+use crate::ingest::limits::{
+    DEEPEST_DIRECTORY, LONGEST_EXTENDED_HEADER, LONGEST_MEMBER_NAME, MOST_MEMBER_NAMES, MOST_MEMBERS,
+};
 use crate::ingest::problem::{Fault, Found, count, size};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -88,20 +90,20 @@ impl Refused {
         let (sparse, first) = self.sparse;
         if sparse > 0 {
             let others = if sparse > 1 { format!(" and {} more", sparse - 1) } else { String::new() };
-            let found = Found::told(format!("the sparse file {first}{others}"));
+            let found = Found::described(format!("the sparse file {first}{others}"));
             faults.push(Fault::new("an archive packed without --sparse (pack it again without that option)", found));
         }
         if self.long > 0 {
             let most = size(LONGEST_MEMBER_NAME as u64);
-            let expected = format!("file names of at most {most}, in at most {DEEPEST} directories");
+            let expected = format!("file names of at most {most}, in at most {DEEPEST_DIRECTORY} directories");
             faults.push(Fault::new(
                 expected,
-                Found::told(format!("{} with a longer or deeper name", count(self.long, "file"))),
+                Found::described(format!("{} with a longer or deeper name", count(self.long, "file"))),
             ));
         }
         if self.lost > 0 {
             let found = format!("{} to a file that does not precede it", count(self.lost, "hard link"));
-            faults.push(Fault::new("hard links to files that the archive holds before them", Found::told(found)));
+            faults.push(Fault::new("hard links to files that the archive holds before them", Found::described(found)));
         }
         faults
     }
@@ -153,7 +155,7 @@ impl Reader<'_> {
             return if has_content { self.pass(length) } else { Ok(()) };
         }
         let name = extension.name.unwrap_or_else(|| Some(name(block))).map(|name| tidy(&name));
-        let Some(name) = name.filter(|name| name.matches('/').count() < DEEPEST) else {
+        let Some(name) = name.filter(|name| name.matches('/').count() < DEEPEST_DIRECTORY) else {
             self.refused.long += 1;
             return if has_content { self.pass(length) } else { Ok(()) };
         };
@@ -245,7 +247,7 @@ impl Reader<'_> {
     fn extended(&mut self, length: u64, extension: &mut Extension) -> Result<(), Fault> {
         if length > LONGEST_EXTENDED_HEADER {
             let expected = format!("an extended header of at most {}", size(LONGEST_EXTENDED_HEADER));
-            return Err(Fault::new(expected, Found::told(size(length))));
+            return Err(Fault::new(expected, Found::described(size(length))));
         }
         let bytes = self.content(length as usize)?;
         self.pad()?;
@@ -384,7 +386,7 @@ fn tidy(name: &str) -> String {
 }
 
 fn damaged(what: &str) -> Fault {
-    Fault::new("a tar archive", Found::told(what))
+    Fault::new("a tar archive", Found::described(what))
 }
 
 fn cut_off() -> Fault {

@@ -10,7 +10,7 @@ use super::stream;
 use super::{InputFile, Member};
 use crate::ingest::detection::format::Format;
 use crate::ingest::detection::sniff::{Beginning, Seen, Unread};
-use crate::ingest::limits::{DEEPEST, MOST_FILES, MOST_PATH_BYTES};
+use crate::ingest::limits::{DEEPEST_DIRECTORY, MOST_FILES, MOST_PATH_BYTES};
 use crate::ingest::position::FileId;
 use crate::ingest::problem::{Fault, count, size};
 use std::collections::HashSet;
@@ -143,8 +143,11 @@ impl Walk<'_> {
                 if self.first_visit(place) {
                     self.file(&path, shown)?;
                 }
-            } else if data.is_dir() && around.len() == DEEPEST {
-                let fault = Fault::new(format!("at most {DEEPEST} nested directories (name an inner one)"), "one more");
+            } else if data.is_dir() && around.len() == DEEPEST_DIRECTORY {
+                let fault = Fault::new(
+                    format!("at most {DEEPEST_DIRECTORY} nested directories (name an inner one)"),
+                    "one more",
+                );
                 self.push_unread(&path, shown, Unread { faults: vec![fault], ignored: None })?;
             } else if data.is_dir() {
                 around.extend(self.open(path, shown, place)?);

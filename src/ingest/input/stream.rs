@@ -34,9 +34,9 @@ impl Stream<'_> {
         self.compression.is_none() && !self.is_part
     }
 
-    /// Buffer size for the sample, at most `most` bytes. Clearing unused room would take longer than reading a small
+    /// Buffer size for the sample, at most `most` bytes. Clearing an unused buffer would take longer than reading a small
     /// file.
-    pub fn room(&self, most: usize) -> usize {
+    pub fn sample_size(&self, most: usize) -> usize {
         self.length.and_then(|length| usize::try_from(length).ok()).map_or(most, |length| most.min(length + 1))
     }
 
@@ -257,7 +257,7 @@ pub(in crate::ingest) fn unreadable(error: &io::Error) -> Fault {
         let expected = format!("at most {free} or {MOST_INFLATION} times the stored size after decompression");
         return Fault::new(expected, "more");
     }
-    Fault::new("a file that can be read", Found::told(error.to_string()))
+    Fault::new("a file that can be read", Found::described(error.to_string()))
 }
 
 fn decompressed<'a>(mut raw: impl Read + Send + 'a, length: Option<u64>, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
@@ -321,8 +321,8 @@ impl<R: Read> Read for Decoded<R> {
 #[cfg(feature = "compress")]
 fn gunzip<'a>(raw: impl Read + Send + 'a, length: Option<u64>, flow: Arc<Flow>) -> Result<Stream<'a>, Fault> {
     // Small, since an archive may hold many small files.
-    let room = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX).clamp(512, 256 << 10);
-    let raw = io::BufReader::with_capacity(room, raw);
+    let capacity = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX).clamp(512, 256 << 10);
+    let raw = io::BufReader::with_capacity(capacity, raw);
     let reader = Decoded::new(flate2::bufread::MultiGzDecoder::new(raw), flow.clone());
     Ok(Stream { reader: Box::new(reader), compression: Some("gzip"), is_part: false, length: None, flow })
 }
@@ -364,13 +364,13 @@ mod tests {
                 flipped[at] ^= 16;
                 for damaged in [whole[..at].to_vec(), flipped] {
                     let input = InputFile { bytes: Some(damaged.into()), ..InputFile::default() };
-                    let content = |room: usize| {
+                    let content = |size: usize| {
                         let (mut stream, mut content) = (open(&input, &()).unwrap(), Vec::new());
-                        let mut buffer = vec![0; room];
+                        let mut buffer = vec![0; size];
                         loop {
                             let (n, result) = fill(&mut stream, &mut buffer);
                             content.extend_from_slice(&buffer[..n]);
-                            if n < room || result.is_err() {
+                            if n < size || result.is_err() {
                                 return content;
                             }
                         }

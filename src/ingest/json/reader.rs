@@ -19,7 +19,7 @@ pub(in crate::ingest) struct Plain<'a> {
 }
 
 /// Deeper nesting is a [`Fallback`].
-const DEEPEST: u8 = 32;
+const MAX_NESTING: u8 = 32;
 
 impl<'a> Plain<'a> {
     pub fn new(text: &'a str) -> Plain<'a> {
@@ -110,7 +110,7 @@ impl<'a> Plain<'a> {
     ) -> Result<T, Fallback> {
         self.at += 1;
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_NESTING {
             return Err(Fallback);
         }
         let mut items = Items { plain: self, end, first: true, open: true };

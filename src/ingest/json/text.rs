@@ -20,13 +20,13 @@ macro_rules! visit_scalars_as {
 pub(in crate::ingest) use visit_scalars_as;
 
 /// A text that borrows from its line if it has no escapes. `null` reads as empty, since Go writes nil as `null`. A
-/// text of more than `MOST` bytes is refused: names are kept for the whole run, and every output shows them.
+/// text of more than `MAX_BYTES` bytes is refused: names are kept for the whole run, and every output shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text<'a, const MOST: usize = LONGEST_NAME>(pub Cow<'a, str>);
+pub struct Text<'a, const MAX_BYTES: usize = LONGEST_NAME>(pub Cow<'a, str>);
 
-impl<'a, const MOST: usize> Text<'a, MOST> {
+impl<'a, const MAX_BYTES: usize> Text<'a, MAX_BYTES> {
     pub(in crate::ingest) fn new<E: de::Error>(text: Cow<'a, str>) -> Result<Self, E> {
-        within(text, MOST).map(Text)
+        within(text, MAX_BYTES).map(Text)
     }
 }
 
@@ -41,14 +41,14 @@ fn within<E: de::Error>(text: Cow<'_, str>, most: usize) -> Result<Cow<'_, str>,
     if text.len() > most { Err(E::invalid_length(text.len(), &Most(most))) } else { Ok(text) }
 }
 
-impl<const MOST: usize> std::ops::Deref for Text<'_, MOST> {
+impl<const MAX_BYTES: usize> std::ops::Deref for Text<'_, MAX_BYTES> {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
+impl<'de: 'a, 'a, const MAX_BYTES: usize> Deserialize<'de> for Text<'a, MAX_BYTES> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The bound is a value, so that all bounds share one copy of the parser's code.
         struct TextVisitor {
@@ -69,7 +69,7 @@ impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Text<'a, MOST> {
                 Ok(Cow::default())
             }
         }
-        deserializer.deserialize_any(TextVisitor { most: MOST }).map(Text)
+        deserializer.deserialize_any(TextVisitor { most: MAX_BYTES }).map(Text)
     }
 }
 
@@ -128,9 +128,9 @@ impl<'de> Deserialize<'de> for Filled {
 
 /// A string; any other value is skipped. Custom resources may use a known name with another type.
 #[derive(Clone, Debug, Default)]
-pub struct Loose<'a, const MOST: usize = LONGEST_NAME>(pub Option<Text<'a, MOST>>);
+pub struct Loose<'a, const MAX_BYTES: usize = LONGEST_NAME>(pub Option<Text<'a, MAX_BYTES>>);
 
-impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Loose<'a, MOST> {
+impl<'de: 'a, 'a, const MAX_BYTES: usize> Deserialize<'de> for Loose<'a, MAX_BYTES> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct LooseVisitor {
             most: usize,
@@ -159,6 +159,6 @@ impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Loose<'a, MOST> {
                 Ok(None)
             }
         }
-        deserializer.deserialize_any(LooseVisitor { most: MOST }).map(|text| Loose(text.map(Text)))
+        deserializer.deserialize_any(LooseVisitor { most: MAX_BYTES }).map(|text| Loose(text.map(Text)))
     }
 }

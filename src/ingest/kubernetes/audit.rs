@@ -235,13 +235,13 @@ impl Event<'_> {
         let missing = |text: &str| text.is_empty();
         if missing(&self.request_received) || missing(&self.stage_timestamp) {
             let absent = if missing(&self.request_received) { "requestReceivedTimestamp" } else { "stageTimestamp" };
-            let found = Found::told(format!("an event without {absent}"));
+            let found = Found::described(format!("an event without {absent}"));
             return Some(("requestReceivedTimestamp and stageTimestamp", found));
         }
         let falls = self.reached < self.received;
         falls.then(|| {
             // Both times are known here.
-            let found = Found::told(format!("{} after {}", &*self.stage_timestamp, &*self.request_received));
+            let found = Found::described(format!("{} after {}", &*self.stage_timestamp, &*self.request_received));
             ("a stageTimestamp not before its requestReceivedTimestamp", found)
         })
     }

@@ -101,7 +101,7 @@ pub(in super::super) fn parse_whole<B: Batch>(whole: &Whole, batch: &mut B) -> T
             && revision.key.len() > LONGEST_NAME
         {
             let expected = format!("a key of at most {}", size(LONGEST_NAME as u64));
-            tally.problem(last, || Fault::new(expected, Found::told(size(revision.key.len() as u64))));
+            tally.problem(last, || Fault::new(expected, Found::described(size(revision.key.len() as u64))));
             return Ok(());
         }
         match batch.record(last, offset, record) {

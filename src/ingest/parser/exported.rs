@@ -53,7 +53,8 @@ impl<B: Batch> Parser<'_, B> {
             Held::Part => envelope::PARTS,
             Held::Nothing if envelope::is_stamped(text) => envelope::OTHER_TEXT,
             Held::Nothing => {
-                let found = Found::told(format!("text that is no JSON object: {}", Found::byte(text.as_bytes(), 0)));
+                let found =
+                    Found::described(format!("text that is no JSON object: {}", Found::byte(text.as_bytes(), 0)));
                 return Some(Fault::new(self.expected(), found).into());
             }
         };

@@ -7,7 +7,7 @@
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
-/// A description of what was found. Only [`Found::told`] takes other text.
+/// A description of what was found. Only [`Found::described`] takes other text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found(String);
 
@@ -39,7 +39,7 @@ impl fmt::Display for Found {
 impl Found {
     /// A description in the program's own words, with numbers, sizes or names. The caller ensures that no other text
     /// of the evidence is in it.
-    pub fn told(words: impl Into<String>) -> Found {
+    pub fn described(words: impl Into<String>) -> Found {
         Found(words.into())
     }
 

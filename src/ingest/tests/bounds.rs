@@ -40,7 +40,7 @@ fn read_paths(paths: &[PathBuf]) -> (usize, Reading, u64) {
     (records, reading, stored.0.into_inner())
 }
 
-fn told(reading: &Reading) -> Vec<String> {
+fn problems(reading: &Reading) -> Vec<String> {
     reading.problems.iter().map(|p| format!("{} / {}", p.expected, p.found)).collect()
 }
 
@@ -67,7 +67,7 @@ fn hard_links_and_many_small_files_of_an_archive_are_read_in_one_pass() {
         let path = folder.file(name, "").path;
         fs::write(&path, &bytes).unwrap();
         let (records, reading, stored) = read_paths(std::slice::from_ref(&path));
-        assert_eq!((records, reading.problems.len()), (501, 0), "{name}: {:?}", told(&reading));
+        assert_eq!((records, reading.problems.len()), (501, 0), "{name}: {:?}", problems(&reading));
         assert!(stored <= bytes.len() as u64, "{name}: {stored} of {} bytes", bytes.len());
         let ignored: Vec<&str> = reading.files.iter().filter_map(|file| file.ignored.as_deref()).collect();
         assert_eq!(ignored, ["binary data", "500 hard links to files that are read"], "{name}");
@@ -106,7 +106,7 @@ fn a_small_file_that_comes_to_very_much_is_told() {
     let (records, reading) = read_all(&[input(&bomb)], &options);
     let expected = "at most 256.0 MiB or 200 times the stored size after decompression / more after 256.0 MiB";
     assert_eq!(records.len(), 1);
-    assert!(told(&reading).iter().any(|problem| problem == expected), "{:?}", told(&reading));
+    assert!(problems(&reading).iter().any(|problem| problem == expected), "{:?}", problems(&reading));
     assert!(reading.files[0].bytes <= most);
     // Nested compression counts twice.
     let twice = zstd::encode_all(&member("a.zst", b'0', "", &packed(most - 1_000))[..], 1).unwrap();
@@ -115,7 +115,7 @@ fn a_small_file_that_comes_to_very_much_is_told() {
     fs::write(&path, twice).unwrap();
     let (records, reading, _) = read_paths(&[path]);
     assert_eq!(records, 1);
-    assert!(told(&reading).iter().any(|problem| problem.contains("/ more after")), "{:?}", told(&reading));
+    assert!(problems(&reading).iter().any(|problem| problem.contains("/ more after")), "{:?}", problems(&reading));
 }
 
 #[cfg(feature = "compress")]
@@ -159,10 +159,14 @@ fn a_name_longer_than_the_limit_is_a_problem_of_its_line_wherever_it_stands() {
             read_all(&[input(format!("{}\n{}\n", line("x").trim_end(), line(&name(length)).trim_end()))], &options)
         };
         let (records, reading) = read(longest);
-        assert_eq!((records.len(), reading.problems.len()), (2, 0), "{at}: {:?}", told(&reading));
+        assert_eq!((records.len(), reading.problems.len()), (2, 0), "{at}: {:?}", problems(&reading));
         let (records, reading) = read(longest + 1);
-        assert_eq!((records.len(), reading.files[0].problems), (1, 1), "{at}: {:?}", told(&reading));
-        assert!(told(&reading)[0].contains("at most") && told(&reading)[0].len() < 200, "{at}: {:?}", told(&reading));
+        assert_eq!((records.len(), reading.files[0].problems), (1, 1), "{at}: {:?}", problems(&reading));
+        assert!(
+            problems(&reading)[0].contains("at most") && problems(&reading)[0].len() < 200,
+            "{at}: {:?}",
+            problems(&reading)
+        );
         assert_eq!(reading.problems[0].line, 2, "{at}");
     }
 }
@@ -172,7 +176,7 @@ fn a_message_of_a_server_may_be_longer_than_a_name() {
     let status = format!(r#"{{"kind":"Status","message":"{}"}}"#, "m".repeat(100_000));
     let options = ReadOptions { max_line_bytes: 1 << 20, ..small() };
     let (records, reading) = read_all(&[input(answer("a", &status))], &options);
-    assert_eq!((records.len(), reading.problems.len()), (1, 0), "{:?}", told(&reading));
+    assert_eq!((records.len(), reading.problems.len()), (1, 0), "{:?}", problems(&reading));
 }
 
 #[test]
@@ -197,12 +201,12 @@ fn nesting_of_any_depth_is_a_problem_of_its_line() {
         "[".repeat(1 << 20) + "\n",
     ] {
         let (records, reading) = read_all(&[input(event("a") + &text + &event("c"))], &options);
-        assert!((2..=3).contains(&records.len()), "{}: {:?}", &text[..50], told(&reading));
+        assert!((2..=3).contains(&records.len()), "{}: {:?}", &text[..50], problems(&reading));
     }
     let operation = |value: &str| format!("{{:process 1, :type :ok, :f :read, :value {value}}}\n");
     let text = operation("1") + &operation(&deep("[", "]")) + &operation(&deep("(", ")"));
     let (records, reading) = read_all(&[input(text)], &options);
-    assert_eq!((records.len(), reading.problems.len()), (3, 0), "{:?}", told(&reading));
+    assert_eq!((records.len(), reading.problems.len()), (3, 0), "{:?}", problems(&reading));
 }
 
 #[test]
@@ -221,7 +225,7 @@ fn of_a_file_that_grows_while_it_is_read_counts_what_was_there_when_it_was_opene
     let writes = Writes(files[0].path.clone());
     let reading =
         read(&files, &small(), &writes, |_, _| Notes::default(), |_, _, notes: Notes| records += notes.0.len());
-    assert_eq!((records, reading.problems.len()), (100, 0), "{:?}", told(&reading));
+    assert_eq!((records, reading.problems.len()), (100, 0), "{:?}", problems(&reading));
     assert!(reading.files[0].has_grown);
     let (records, reading) = read_all(&files, &small());
     assert!(records.len() > 100 && !reading.files[0].has_grown);
@@ -240,7 +244,7 @@ fn a_walk_waits_for_no_pipe_and_reads_no_device_and_ends_where_directories_are_t
     }
     std::os::unix::fs::symlink(&folder.0, folder.0.join("to-itself")).unwrap();
     let mut deep = folder.0.clone();
-    for _ in 0..limits::DEEPEST + 50 {
+    for _ in 0..limits::DEEPEST_DIRECTORY + 50 {
         deep.push("d");
     }
     fs::create_dir_all(&deep).unwrap();
@@ -248,7 +252,7 @@ fn a_walk_waits_for_no_pipe_and_reads_no_device_and_ends_where_directories_are_t
     fs::write(folder.0.join("d/c.log"), event("c")).unwrap();
     let (records, reading, _) = read_paths(std::slice::from_ref(&folder.0));
     assert_eq!(records, 2);
-    assert_eq!(told(&reading), ["at most 256 nested directories (name an inner one) / one more"]);
+    assert_eq!(problems(&reading), ["at most 256 nested directories (name an inner one) / one more"]);
     // Each is counted once, under its first name, whatever links lead there.
     let ignored = reading.files.iter().filter(|file| file.ignored.is_some());
     let names: Vec<&str> = ignored.filter_map(|file| file.path.rsplit('/').next()).collect();

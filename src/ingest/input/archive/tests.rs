@@ -172,8 +172,8 @@ fn a_name_that_is_too_long_costs_its_file_and_no_other() {
         with(b'L', &long(LONGEST_MEMBER_NAME)),
         with(b'L', &long(LONGEST_MEMBER_NAME + 1)),
         with(b'L', &long(3 << 20)),
-        with(b'L', &deep(DEEPEST)),
-        with(b'L', &deep(DEEPEST + 1)),
+        with(b'L', &deep(DEEPEST_DIRECTORY)),
+        with(b'L', &deep(DEEPEST_DIRECTORY + 1)),
         with(b'x', &pax(4000)),
         with(b'x', &pax(5000)),
         entry("last", b'0', b"content"),
@@ -181,7 +181,7 @@ fn a_name_that_is_too_long_costs_its_file_and_no_other() {
     let archive = archive.concat();
     let (found, fault) = names(&archive);
     let lengths: Vec<usize> = found.iter().map(|(name, _)| name.len()).collect();
-    assert_eq!(lengths, [LONGEST_MEMBER_NAME, 2 * DEEPEST - 1, 4000, 4]);
+    assert_eq!(lengths, [LONGEST_MEMBER_NAME, 2 * DEEPEST_DIRECTORY - 1, 4000, 4]);
     assert!(found.iter().all(|(_, content)| content == "content"), "{found:?}");
     assert_eq!(&*fault.unwrap().found, "4 files with a longer or deeper name");
 }
