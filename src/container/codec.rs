@@ -17,8 +17,8 @@ pub enum Codec {
 }
 
 /// Chunk lengths in bytes that select one of three limits.
-const SHORT: usize = 128 << 10;
-const LONG: usize = 32 << 20;
+const SMALL_CHUNK_BYTES: usize = 128 << 10;
+const LARGE_CHUNK_BYTES: usize = 32 << 20;
 
 /// The limit for chunks of this length. A number counts by its width: up to eight bytes for one stored byte.
 const fn limit(length: usize) -> usize {
@@ -46,10 +46,10 @@ impl Codec {
     /// a hostile length can cause.
     pub(super) fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, Refusal> {
         use bincode::serde::decode_from_slice;
-        let decoded = if bytes.len() <= SHORT {
-            decode_from_slice(bytes, limited::<{ limit(SHORT) }>())
-        } else if bytes.len() <= LONG {
-            decode_from_slice(bytes, limited::<{ limit(LONG) }>())
+        let decoded = if bytes.len() <= SMALL_CHUNK_BYTES {
+            decode_from_slice(bytes, limited::<{ limit(SMALL_CHUNK_BYTES) }>())
+        } else if bytes.len() <= LARGE_CHUNK_BYTES {
+            decode_from_slice(bytes, limited::<{ limit(LARGE_CHUNK_BYTES) }>())
         } else {
             decode_from_slice(bytes, limited::<{ limit(super::LARGEST) }>())
         };

@@ -8,10 +8,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 /// Rows per chunk, unless they are long.
-const ROWS: usize = 1 << 14;
+const CHUNK_ROWS: usize = 1 << 14;
 
 /// A chunk with more unpacked bytes is split.
-const LONG: usize = 4 << 20;
+const MAX_CHUNK_BYTES: usize = 4 << 20;
 
 /// Number of chunks held in memory.
 const AT_A_TIME: usize = 64;
@@ -45,7 +45,7 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<()> {
         let compress = self.compress;
         let ranges: Vec<Range<usize>> =
-            (0..rows.max(1)).step_by(ROWS).map(|start| start..rows.min(start + ROWS)).collect();
+            (0..rows.max(1)).step_by(CHUNK_ROWS).map(|start| start..rows.min(start + CHUNK_ROWS)).collect();
         for some in ranges.chunks(AT_A_TIME) {
             let end = some.last().map_or(0, |range| range.end);
             let chunks: Vec<Vec<Chunk>> = some
@@ -56,7 +56,7 @@ impl<W: Write> Writer<W> {
                     let mut open = vec![range.clone()];
                     while let Some(range) = open.pop() {
                         let raw = Codec::Bincode2.encode(&part(range.clone())).map_err(io::Error::other)?;
-                        if raw.len() > LONG && range.len() > 1 {
+                        if raw.len() > MAX_CHUNK_BYTES && range.len() > 1 {
                             let middle = range.start + range.len() / 2;
                             open.extend([middle..range.end, range.start..middle]);
                             continue;
@@ -82,8 +82,9 @@ impl<W: Write> Writer<W> {
 
     /// Writes a text as a table.
     pub fn text(&mut self, kind: u16, text: &str) -> io::Result<()> {
-        let pieces = text.len().div_ceil(LONG).max(1);
-        for (at, piece) in text.as_bytes().chunks(LONG).chain(text.is_empty().then_some(&[][..])).enumerate() {
+        let pieces = text.len().div_ceil(MAX_CHUNK_BYTES).max(1);
+        for (at, piece) in text.as_bytes().chunks(MAX_CHUNK_BYTES).chain(text.is_empty().then_some(&[][..])).enumerate()
+        {
             let chunk = Chunk::pack(kind, at + 1 == pieces, piece.to_vec(), self.compress).ok_or_else(too_long)?;
             self.chunk(&chunk)?;
         }

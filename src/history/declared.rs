@@ -22,7 +22,7 @@ const MOST_ROWS: usize = 1 << 16;
 
 /// A place in a value.
 #[derive(Clone, Debug)]
-enum Spot {
+enum Node {
     /// A kept value.
     Kept(PartId),
     /// Inside a text that holds JSON, or a part of the identity.
@@ -33,7 +33,7 @@ enum Spot {
 #[derive(Clone, Debug, Default)]
 struct Row<'p> {
     /// Elements chosen so far: the path to each, its place, its key if it has one.
-    chosen: Vec<(&'p [Step], Spot, Option<String>)>,
+    chosen: Vec<(&'p [Step], Node, Option<String>)>,
     values: Vec<Option<String>>,
 }
 
@@ -111,7 +111,7 @@ impl<'h> Declared<'h> {
         let at = self.literal(path)?;
         match self.history.parts.get(at) {
             Part::Number(symbol) | Part::Text(symbol) => Some(Cow::Borrowed(self.history.name(symbol))),
-            _ => self.leaf(&Spot::Kept(at)).map(Cow::Owned),
+            _ => self.leaf(&Node::Kept(at)).map(Cow::Owned),
         }
     }
 
@@ -125,44 +125,44 @@ impl<'h> Declared<'h> {
         let steps = path.steps.as_slice();
         let shared =
             row.chosen.iter().filter(|(prefix, ..)| steps.starts_with(prefix)).max_by_key(|(prefix, ..)| prefix.len());
-        let (from, spot, key) = match shared {
-            Some((prefix, spot, key)) => (prefix.len(), spot.clone(), key.clone()),
+        let (from, node, key) = match shared {
+            Some((prefix, node, key)) => (prefix.len(), node.clone(), key.clone()),
             None => match self.identity(steps) {
-                Some(text) => (steps.len(), Spot::Json(Json::String(text)), None),
-                None => (0, Spot::Kept(self.root), None),
+                Some(text) => (steps.len(), Node::Json(Json::String(text)), None),
+                None => (0, Node::Kept(self.root), None),
             },
         };
         let mut end = |chosen, text: Option<String>| {
             next.push(Row { chosen, values: [row.values.as_slice(), &[text]].concat() });
             next.len() <= MOST_ROWS
         };
-        let mut open = vec![(from, spot, key, row.chosen)];
-        while let Some((at, spot, key, chosen)) = open.pop() {
+        let mut open = vec![(from, node, key, row.chosen)];
+        while let Some((at, node, key, chosen)) = open.pop() {
             let on = match steps.get(at) {
-                None => end(chosen, self.leaf(&spot)),
+                None => end(chosen, self.leaf(&node)),
                 Some(Step::Key) => end(chosen, key),
-                Some(Step::Member(name)) => match self.member(&spot, name) {
-                    Some(spot) => {
-                        open.push((at + 1, spot, None, chosen));
+                Some(Step::Member(name)) => match self.member(&node, name) {
+                    Some(node) => {
+                        open.push((at + 1, node, None, chosen));
                         true
                     }
                     None => end(chosen, None),
                 },
-                Some(Step::Json) => match self.leaf(&spot).and_then(|text| serde_json::from_str(&text).ok()) {
+                Some(Step::Json) => match self.leaf(&node).and_then(|text| serde_json::from_str(&text).ok()) {
                     Some(json) => {
-                        open.push((at + 1, Spot::Json(json), None, chosen));
+                        open.push((at + 1, Node::Json(json), None, chosen));
                         true
                     }
                     None => end(chosen, None),
                 },
                 Some(Step::Each) => {
-                    let elements = self.elements(&spot);
+                    let elements = self.elements(&node);
                     let none = elements.is_empty();
                     // Pushed in reverse, so that elements are popped in their order.
-                    for (spot, key) in elements.into_iter().rev() {
+                    for (node, key) in elements.into_iter().rev() {
                         let mut chosen = chosen.clone();
-                        chosen.push((&steps[..=at], spot.clone(), key.clone()));
-                        open.push((at + 1, spot, key, chosen));
+                        chosen.push((&steps[..=at], node.clone(), key.clone()));
+                        open.push((at + 1, node, key, chosen));
                     }
                     !none || end(chosen, None)
                 }
@@ -184,42 +184,42 @@ impl<'h> Declared<'h> {
         Some(self.history.name(symbol).to_owned()).filter(|text| !text.is_empty())
     }
 
-    fn member(&self, spot: &Spot, name: &str) -> Option<Spot> {
-        match spot {
-            Spot::Kept(id) => {
+    fn member(&self, node: &Node, name: &str) -> Option<Node> {
+        match node {
+            Node::Kept(id) => {
                 let symbol = self.history.names.find(name)?;
-                self.history.parts.member(*id, symbol).map(Spot::Kept)
+                self.history.parts.member(*id, symbol).map(Node::Kept)
             }
-            Spot::Json(json) => json.get(name).cloned().map(Spot::Json),
+            Node::Json(json) => json.get(name).cloned().map(Node::Json),
         }
     }
 
-    fn elements(&self, spot: &Spot) -> Vec<(Spot, Option<String>)> {
+    fn elements(&self, node: &Node) -> Vec<(Node, Option<String>)> {
         let name = |symbol: Symbol| symbol.is_some().then(|| self.history.name(symbol).to_owned());
-        match spot {
-            Spot::Kept(id) => match self.history.parts.get(*id) {
-                Part::List(all) | Part::Map(all) => all.iter().map(|&(key, id)| (Spot::Kept(id), name(key))).collect(),
+        match node {
+            Node::Kept(id) => match self.history.parts.get(*id) {
+                Part::List(all) | Part::Map(all) => all.iter().map(|&(key, id)| (Node::Kept(id), name(key))).collect(),
                 _ => Vec::new(),
             },
-            Spot::Json(Json::Array(all)) => all.iter().map(|json| (Spot::Json(json.clone()), None)).collect(),
-            Spot::Json(Json::Object(all)) => {
-                all.iter().map(|(key, json)| (Spot::Json(json.clone()), Some(key.clone()))).collect()
+            Node::Json(Json::Array(all)) => all.iter().map(|json| (Node::Json(json.clone()), None)).collect(),
+            Node::Json(Json::Object(all)) => {
+                all.iter().map(|(key, json)| (Node::Json(json.clone()), Some(key.clone()))).collect()
             }
-            Spot::Json(_) => Vec::new(),
+            Node::Json(_) => Vec::new(),
         }
     }
 
-    fn leaf(&self, spot: &Spot) -> Option<String> {
-        match spot {
-            Spot::Kept(id) => match self.history.parts.get(*id) {
+    fn leaf(&self, node: &Node) -> Option<String> {
+        match node {
+            Node::Kept(id) => match self.history.parts.get(*id) {
                 Part::Bool(value) => Some(value.to_string()),
                 Part::Number(symbol) | Part::Text(symbol) => Some(self.history.name(symbol).to_owned()),
                 Part::Null | Part::List(_) | Part::Map(_) => None,
             },
-            Spot::Json(Json::String(text)) => Some(text.clone()),
-            Spot::Json(Json::Number(number)) => Some(number.to_string()),
-            Spot::Json(Json::Bool(value)) => Some(value.to_string()),
-            Spot::Json(_) => None,
+            Node::Json(Json::String(text)) => Some(text.clone()),
+            Node::Json(Json::Number(number)) => Some(number.to_string()),
+            Node::Json(Json::Bool(value)) => Some(value.to_string()),
+            Node::Json(_) => None,
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) enum Node {
 
 /// Bound on depth, above that of any JSON that is read (serde_json stops at 128), so that recursion over parts needs no guard.
 #[cfg(feature = "container")]
-const DEEPEST: u8 = 200;
+const MAX_DEPTH: u8 = 200;
 
 /// All parts of a history.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl Parts {
     }
 
     /// Parts from the storage of a container. `None` if it is not valid: every value must consist of earlier ones, be at most
-    /// [`DEEPEST`] deep, occur once, and use only the first `names` symbols.
+    /// [`MAX_DEPTH`] deep, occur once, and use only the first `names` symbols.
     #[cfg(feature = "container")]
     pub(super) fn of_rows(nodes: Vec<Node>, children: Vec<(Symbol, PartId)>, names: usize) -> Option<Parts> {
         let mut parts = Parts { nodes, children, index: Index::default() };
@@ -86,7 +86,7 @@ impl Parts {
             };
             let deepest =
                 below.iter().map(|(_, id)| depths.get(id.index()).copied()).try_fold(0, |d, o| Some(d.max(o?)))?;
-            (sound && deepest < DEEPEST).then_some(())?;
+            (sound && deepest < MAX_DEPTH).then_some(())?;
             depths.push(deepest + 1);
             let hash = hash(value);
             let (nodes, children) = (&parts.nodes, &parts.children);

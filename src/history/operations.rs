@@ -38,7 +38,7 @@ struct Row {
     marks: Marks,
     /// Index of the source, and the status in the low [`STATUS`] bits.
     source: u32,
-    took: Took,
+    duration: PackedDuration,
     incarnation: IncarnationId,
     scope: ScopeId,
     key: KeyId,
@@ -81,30 +81,34 @@ fn sort(o: &Operation) -> u8 {
 
 /// Duration of an operation: nanoseconds below 2^30, above them microseconds; the highest value means no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Took(u32);
+struct PackedDuration(u32);
 
-impl Took {
-    const OPEN: Took = Took(u32::MAX);
+impl PackedDuration {
+    const OPEN: PackedDuration = PackedDuration(u32::MAX);
     const NANOSECONDS: u32 = 1 << 30;
 
     /// `None` if the duration does not fit.
-    fn between(invoke: Time, ret: Time) -> Option<Took> {
+    fn between(invoke: Time, ret: Time) -> Option<PackedDuration> {
         if !ret.is_known() {
-            return Some(Took::OPEN);
+            return Some(PackedDuration::OPEN);
         }
-        let took = u64::try_from(ret.0.checked_sub(invoke.0)?).ok()?;
-        if took < u64::from(Took::NANOSECONDS) {
-            return Some(Took(took as u32));
+        let duration = u64::try_from(ret.0.checked_sub(invoke.0)?).ok()?;
+        if duration < u64::from(PackedDuration::NANOSECONDS) {
+            return Some(PackedDuration(duration as u32));
         }
-        let long = took / 1_000 + u64::from(Took::NANOSECONDS);
-        (took % 1_000 == 0 && long < u64::from(u32::MAX)).then_some(Took(long as u32))
+        let long = duration / 1_000 + u64::from(PackedDuration::NANOSECONDS);
+        (duration % 1_000 == 0 && long < u64::from(u32::MAX)).then_some(PackedDuration(long as u32))
     }
 
     fn after(self, invoke: Time) -> Time {
         match self {
-            Took::OPEN => Time::UNKNOWN,
-            Took(short) if short < Took::NANOSECONDS => Time(invoke.0.saturating_add(i64::from(short))),
-            Took(long) => Time(invoke.0.saturating_add(i64::from(long - Took::NANOSECONDS) * 1_000)),
+            PackedDuration::OPEN => Time::UNKNOWN,
+            PackedDuration(short) if short < PackedDuration::NANOSECONDS => {
+                Time(invoke.0.saturating_add(i64::from(short)))
+            }
+            PackedDuration(long) => {
+                Time(invoke.0.saturating_add(i64::from(long - PackedDuration::NANOSECONDS) * 1_000))
+            }
         }
     }
 }
@@ -146,7 +150,7 @@ impl Operations {
                 _ => AuditId::None,
             },
             invoke: row.invoke,
-            ret: row.took.after(row.invoke),
+            ret: row.duration.after(row.invoke),
             asked_revision: Revision::from(row.asked_revision),
             answered: Revision::from(row.answered),
             clock,
@@ -248,7 +252,7 @@ impl Operations {
     #[inline]
     pub fn ret(&self, index: usize) -> Time {
         let row = &self.rows[index];
-        if row.form & WHOLE == 0 { row.took.after(row.invoke) } else { self.whole(index).ret }
+        if row.form & WHOLE == 0 { row.duration.after(row.invoke) } else { self.whole(index).ret }
     }
 
     /// The revision in the answer.
@@ -342,7 +346,9 @@ impl Operations {
         let fit = (|| {
             let source = self.source((o.position.file, o.server, o.clock));
             let words = [o.asked_revision, o.answered].map(|revision| u64::try_from(revision.value()).ok());
-            let ([Some(asked_revision), Some(answered)], Some(took)) = (words, Took::between(o.invoke, o.ret)) else {
+            let ([Some(asked_revision), Some(answered)], Some(duration)) =
+                (words, PackedDuration::between(o.invoke, o.ret))
+            else {
                 return None;
             };
             let fits = o.position.line >> LINE == 0
@@ -351,9 +357,9 @@ impl Operations {
                 && (source << STATUS) >> STATUS == source
                 && ![o.decision, o.page_after, o.page_end].iter().any(|name| name.is_some())
                 && (o.items_len == 0 || !(o.answer_uid.is_some() || o.attributes.is_some()));
-            fits.then_some((source, asked_revision, answered, took))
+            fits.then_some((source, asked_revision, answered, duration))
         })();
-        let (source, asked_revision, answered, took) = fit.unwrap_or((0, 0, 0, Took::OPEN));
+        let (source, asked_revision, answered, duration) = fit.unwrap_or((0, 0, 0, PackedDuration::OPEN));
         let (audit_id, mut form) = match o.audit_id {
             AuditId::None => ([0, 0], 0),
             AuditId::Uuid(high, low) => ([high, low], UUID),
@@ -377,7 +383,7 @@ impl Operations {
             answered,
             marks: o.marks,
             source: source << STATUS | u32::from(o.status),
-            took,
+            duration,
             incarnation: o.incarnation,
             scope: o.scope,
             key: o.key,

@@ -8,7 +8,9 @@ use std::path::Path;
 /// Whether two logs in one folder have the same calls of every process, in the same order and with the same outcome. Times and
 /// the interleaving of processes are ignored, since loggers of several threads overtake each other.
 pub fn same(one: &History, other: &History) -> bool {
-    folder(one) == folder(other) && one.calls().calls.len() == other.calls().calls.len() && told(one) == told(other)
+    folder(one) == folder(other)
+        && one.calls().calls.len() == other.calls().calls.len()
+        && calls_by_client(one) == calls_by_client(other)
 }
 
 /// A hash that is equal for all logs of one run and rarely equal otherwise, since a folder may hold thousands of logs.
@@ -24,14 +26,14 @@ fn folder(history: &History) -> Option<&Path> {
     Path::new(&history.files.first()?.path).parent()
 }
 
-fn told(history: &History) -> FxHashMap<&str, Vec<String>> {
-    let mut told: FxHashMap<&str, Vec<String>> = FxHashMap::default();
+fn calls_by_client(history: &History) -> FxHashMap<&str, Vec<String>> {
+    let mut calls_by_client: FxHashMap<&str, Vec<String>> = FxHashMap::default();
     for call in history.calls().calls.iter() {
         let value = |id| history.calls().values.show(id, usize::MAX);
         let (key, argument, answer) = (value(call.key), value(call.argument), value(call.answer));
         let function = history.name(call.function);
         let says = format!("{function} {key} {argument} {answer} {:?}", call.ending);
-        told.entry(history.client_name(call.process)).or_default().push(says);
+        calls_by_client.entry(history.client_name(call.process)).or_default().push(says);
     }
-    told
+    calls_by_client
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::hash::BuildHasher;
 
 /// Characters of a value that are rendered before its middle is cut out.
-const LONGEST: usize = 1 << 16;
+const MAX_RENDERED_CHARACTERS: usize = 1 << 16;
 
 /// A value. Equal values have one [`ValueId`] regardless of notation: a list equals a vector with equal elements, and sets and
 /// maps have no order.
@@ -201,7 +201,7 @@ impl Values {
 
     /// The value as EDN. If it has more than `most` characters, its middle is cut out, since the end holds the latest elements.
     pub fn brief(&self, id: ValueId, most: usize) -> String {
-        let whole = self.show(id, LONGEST);
+        let whole = self.show(id, MAX_RENDERED_CHARACTERS);
         let length = whole.chars().count();
         if length <= most {
             return whole;

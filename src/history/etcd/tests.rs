@@ -492,7 +492,7 @@ fn rows_are_the_same_for_every_number_of_threads_and_size_of_block() {
 #[test]
 fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before() {
     // Clients that agree, one that does not, and revisions that share a slot of the cache.
-    let told = |client: u64, n: u64| {
+    let pair_of = |client: u64, n: u64| {
         let other = client == 3 && n.is_multiple_of(7);
         let (key, value) = (format!("k{}", (n + u64::from(other)) % 10), (n / 3 + u64::from(client == 4)).to_string());
         (key, value, 2 + (n % 1_000) * if n.is_multiple_of(5) { 1 << 18 } else { 1 })
@@ -500,7 +500,7 @@ fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before(
     let text = |client: u64| {
         let pairs = |from: u64| {
             let pairs = (from..from + 100).map(|n| {
-                let (key, value, revision) = told(client, n);
+                let (key, value, revision) = pair_of(client, n);
                 format!(r#"{{"Key":"{key}","Value":{{"Value":"{value}"}},"ModRevision":{revision},"Version":1}}"#)
             });
             pairs.collect::<Vec<_>>().join(",")
@@ -517,10 +517,10 @@ fn each_pair_has_its_own_key_and_value_whatever_was_seen_at_its_revision_before(
     for threads in [1, 2] {
         let report = recordings(&files, &ReadOptions { threads, ..ReadOptions::default() }).remove(0);
         let shown = |pair: &Pair| (report.texts.get(pair.key), report.values.shown(pair.value), pair.revision as u64);
-        let expected = (1..5).flat_map(|client| (0..3_000).map(move |n| told(client, n)));
+        let expected = (1..5).flat_map(|client| (0..3_000).map(move |n| pair_of(client, n)));
         assert_eq!(report.pairs.len(), 12_000);
-        for (pair, told) in report.pairs.iter().zip(expected) {
-            assert_eq!(shown(pair), (&*told.0, told.1.into(), told.2), "{threads} threads");
+        for (pair, wanted) in report.pairs.iter().zip(expected) {
+            assert_eq!(shown(pair), (&*wanted.0, wanted.1.into(), wanted.2), "{threads} threads");
         }
     }
 }
@@ -564,11 +564,11 @@ fn what_was_written_as_it_went_is_put_together_whatever_is_missing_at_the_end() 
         assert_eq!(problems(&report), Vec::<String>::new());
         let rows: Vec<_> = report.operations.iter().map(|o| (o.stream, o.outcome)).collect();
         assert_eq!(rows, [(2, Outcome::Answered), (1, Outcome::Answered), (3, Outcome::Unknown)]);
-        let told = |watch: &Watch| {
+        let events_of = |watch: &Watch| {
             let events = watch.responses.of(&report.responses).iter().flat_map(|r| r.events.of(&report.events));
             (report.texts.get(watch.key).to_owned(), events.map(|event| event.revision).collect::<Vec<_>>())
         };
-        let watches: Vec<_> = report.watches.iter().map(told).collect();
+        let watches: Vec<_> = report.watches.iter().map(events_of).collect();
         assert_eq!(watches, [("a".into(), vec![2, 4]), ("b".into(), vec![3, 6]), ("w".into(), vec![])]);
         assert_eq!(report.watches[2].responses.len, 1);
     }

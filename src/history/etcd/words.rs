@@ -6,15 +6,15 @@ use super::value::ValueId;
 use super::watch::Watch;
 
 /// Characters of a value to show.
-const VALUE: usize = 24;
+const MAX_VALUE_CHARACTERS: usize = 24;
 /// Steps of a transaction to show.
-const STEPS: usize = 4;
+const MAX_STEPS: usize = 4;
 
 impl Recording {
     /// A value, cut if it is long.
     pub fn value_words(&self, value: ValueId) -> String {
         let shown = self.values.shown(value);
-        match shown.char_indices().nth(VALUE) {
+        match shown.char_indices().nth(MAX_VALUE_CHARACTERS) {
             Some((at, _)) => format!("{}...", &shown[..at]),
             None => shown.into_owned(),
         }
@@ -61,7 +61,7 @@ impl Recording {
             .map(|condition| format!("{} is at {}", self.texts.get(condition.keys.key), condition.number))
             .collect();
         let steps: Vec<String> =
-            txn.success.of(&self.requests.steps).iter().take(STEPS).map(|step| self.step_words(step)).collect();
+            txn.success.of(&self.requests.steps).iter().take(MAX_STEPS).map(|step| self.step_words(step)).collect();
         match conditions.is_empty() {
             true => steps.join(", "),
             false => format!("if {}: {}", conditions.join(" and "), steps.join(", ")),

@@ -238,7 +238,7 @@ fn level(word: Piece<'_>) -> Result<Level, SketchError> {
 }
 
 /// Limit on durations: one day, so that sums of times cannot overflow.
-const LONGEST: i64 = 86_400_000_000_000;
+const MAX_DURATION: i64 = 86_400_000_000_000;
 
 /// Parses `40ms`, `2s` or `10us`, in nanoseconds.
 pub fn duration(word: Piece<'_>) -> Result<i64, SketchError> {
@@ -251,6 +251,6 @@ pub fn duration(word: Piece<'_>) -> Result<i64, SketchError> {
         _ => return Err(word.unexpected(expected)),
     };
     let number: i64 = word.text[..digits].parse().map_err(|_| word.unexpected(expected))?;
-    let nanoseconds = number.checked_mul(unit).filter(|n| *n <= LONGEST);
+    let nanoseconds = number.checked_mul(unit).filter(|n| *n <= MAX_DURATION);
     nanoseconds.ok_or_else(|| word.unexpected("a duration of at most a day"))
 }

@@ -274,7 +274,7 @@ fn inputs(inputs: usize, files: usize, problems: &[Problem]) -> Result<(), Refus
 }
 
 /// Limit on nested transactions when a log is read.
-const DEEPEST: u8 = 64;
+const MAX_TXN_DEPTH: u8 = 64;
 
 /// Checks every row of a recorded cluster.
 pub(super) fn check_recording(r: &Recording) -> Result<(), Refusal> {
@@ -363,7 +363,7 @@ impl Rows {
                 Step::Range(range) => self.interval(range.keys).then_some(1),
                 Step::Put { key, value, .. } => (self.texts.has(key.index()) && self.value(*value)).then_some(1),
                 Step::Delete(keys) => self.interval(*keys).then_some(1),
-                Step::Txn(txn) => self.txn(*txn).filter(|depth| *depth < DEEPEST).map(|depth| depth + 1),
+                Step::Txn(txn) => self.txn(*txn).filter(|depth| *depth < MAX_TXN_DEPTH).map(|depth| depth + 1),
                 Step::Nothing => Some(1),
             };
             self.depths
