@@ -22,7 +22,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// Longest body, or line of a watch, in bytes. A longer one is left out of the recorded answer.
-const LONGEST: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Records requests of a Kubernetes client and their answers, as a [`Capture`].
 ///
@@ -254,7 +254,7 @@ impl Tap for Receiver {
         } else if self.watch {
             self.events();
         }
-        if self.rest.len() > LONGEST {
+        if self.rest.len() > MAX_BYTES {
             self.give_up("expected an answer or event of at most 64 MiB, found a longer one; its body is not recorded");
         }
     }

@@ -170,10 +170,10 @@ fn kept_of(value: &Value, cut: &Cut) -> Value {
 fn step(step: &Value) -> Value {
     let text = |name: &str| step.get(name).cloned().unwrap_or_default();
     let mut kept = Map::from_iter([("op".to_owned(), text("op")), ("path".to_owned(), text("path"))]);
-    let told = text("path").as_str().is_some_and(|path| {
+    let is_kept = text("path").as_str().is_some_and(|path| {
         fields::IDENTITY.iter().any(|name| path.strip_prefix("/metadata/").is_some_and(|rest| rest == *name))
     });
-    if told && let Some(value) = step.get("value") {
+    if is_kept && let Some(value) = step.get("value") {
         kept.insert("value".to_owned(), value.clone());
     }
     Value::Object(kept)

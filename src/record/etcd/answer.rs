@@ -125,7 +125,7 @@ pub(super) fn output(asked: Asked, message: &[u8]) -> Result<(Value, Option<i64>
     let (mut succeeded, mut steps, mut lease) = (false, Vec::new(), 0);
     for field in Fields::of(message) {
         match (asked, field?) {
-            (_, (1, told)) => header = Header::of(told.bytes()?)?,
+            (_, (1, field)) => header = Header::of(field.bytes()?)?,
             (Asked::Txn, (2, flag)) => succeeded = flag.flag()?,
             (Asked::Txn, (3, step)) => steps.push(Found::step(step.bytes()?)?.value()),
             (Asked::Grant, (2, id)) => lease = id.signed()?,

@@ -100,7 +100,7 @@ fn input(path: &str, message: Option<&[u8]>) -> Option<(Value, Asked)> {
             false => (one(&Step::Put(put)), Asked::Put),
         }),
         "DeleteRange" => request::interval(message, 1, 2).map(|keys| (one(&Step::Delete(keys)), Asked::Delete)),
-        "Txn" => request::txn(message, 0).map(|message| match is_told(&message) {
+        "Txn" => request::txn(message, 0).map(|message| match is_expressible(&message) {
             true => (json!({"Type": "txn", "Txn": txn(&message)}), Asked::Txn),
             false => other(method),
         }),
@@ -134,9 +134,9 @@ fn one(only: &Step<'_>) -> Value {
 }
 
 /// Whether a report can express the whole transaction.
-fn is_told(txn: &Txn<'_>) -> bool {
+fn is_expressible(txn: &Txn<'_>) -> bool {
     let steps = || txn.success.iter().chain(&txn.failure);
-    let told = |step: &Step<'_>| match step {
+    let expressible = |step: &Step<'_>| match step {
         Step::Range(range) => !range.selective,
         Step::Put(put) => !put.ignore_value && !put.ignore_lease,
         Step::Delete(_) => true,
@@ -144,7 +144,7 @@ fn is_told(txn: &Txn<'_>) -> bool {
     };
     // A member answers a transaction of serializable reads alone from its own state.
     let local = |step: &Step<'_>| matches!(step, Step::Range(range) if range.serializable);
-    steps().all(told) && (steps().next().is_none() || !steps().all(local))
+    steps().all(expressible) && (steps().next().is_none() || !steps().all(local))
 }
 
 fn read(range: &Range<'_>) -> Value {

@@ -35,7 +35,7 @@ struct Open {
 
 /// One message of the server.
 #[derive(Debug, Default)]
-struct Told {
+struct WatchResponse {
     header: Header,
     watch: i64,
     created: bool,
@@ -78,40 +78,41 @@ impl EtcdWatches {
 
     /// Records a message of the server, after its last byte was read.
     pub fn received(&self, message: &[u8]) {
-        let Ok(told) = Told::of(message) else {
+        let Ok(response) = WatchResponse::of(message) else {
             // The delivered events are unknown, so all watches of the stream end here.
             let open = std::mem::take(&mut *lock(&self.open));
             open.watches.values().for_each(|number| self.ended(*number, "a response that cannot be read"));
             return;
         };
         let mut open = lock(&self.open);
-        if told.created
+        if response.created
             && let Some(Some(number)) = open.asked.pop_front()
         {
-            open.watches.insert(told.watch, number);
+            open.watches.insert(response.watch, number);
         }
-        if told.is_progress() {
-            let all = told.watch == ALL;
-            for number in open.watches.iter().filter(|(id, _)| all || **id == told.watch).map(|(_, number)| *number) {
-                self.deliver(number, json!({"IsProgressNotify": true, "Revision": told.header.revision}));
+        if response.is_progress() {
+            let all = response.watch == ALL;
+            for number in open.watches.iter().filter(|(id, _)| all || **id == response.watch).map(|(_, number)| *number)
+            {
+                self.deliver(number, json!({"IsProgressNotify": true, "Revision": response.header.revision}));
             }
             return;
         }
-        let Some(&number) = open.watches.get(&told.watch) else { return };
-        if !told.events.is_empty() {
-            let mut events = open.fragments.remove(&told.watch).unwrap_or_default();
-            events.extend(told.events);
-            match told.fragment {
-                true => drop(open.fragments.insert(told.watch, events)),
-                false => self.deliver(number, json!({"Events": events, "Revision": told.header.revision})),
+        let Some(&number) = open.watches.get(&response.watch) else { return };
+        if !response.events.is_empty() {
+            let mut events = open.fragments.remove(&response.watch).unwrap_or_default();
+            events.extend(response.events);
+            match response.fragment {
+                true => drop(open.fragments.insert(response.watch, events)),
+                false => self.deliver(number, json!({"Events": events, "Revision": response.header.revision})),
             }
         }
-        if told.canceled || told.compacted != 0 {
-            open.watches.remove(&told.watch);
-            open.fragments.remove(&told.watch);
-            match told.compacted {
-                0 if told.reason.is_empty() => {}
-                0 => self.ended(number, &told.reason),
+        if response.canceled || response.compacted != 0 {
+            open.watches.remove(&response.watch);
+            open.fragments.remove(&response.watch);
+            match response.compacted {
+                0 if response.reason.is_empty() => {}
+                0 => self.ended(number, &response.reason),
                 _ => self.ended(number, "etcdserver: mvcc: required revision has been compacted"),
             }
         }
@@ -170,23 +171,23 @@ fn behind(key: &[u8]) -> Vec<u8> {
     end
 }
 
-impl Told {
-    fn of(message: &[u8]) -> Result<Told, WireError> {
-        let mut told = Told::default();
+impl WatchResponse {
+    fn of(message: &[u8]) -> Result<WatchResponse, WireError> {
+        let mut response = WatchResponse::default();
         for field in Fields::of(message) {
             match field? {
-                (1, header) => told.header = Header::of(header.bytes()?)?,
-                (2, watch) => told.watch = watch.signed()?,
-                (3, flag) => told.created = flag.flag()?,
-                (4, flag) => told.canceled = flag.flag()?,
-                (5, revision) => told.compacted = revision.signed()?,
-                (6, reason) => told.reason = String::from_utf8_lossy(reason.bytes()?).into_owned(),
-                (7, flag) => told.fragment = flag.flag()?,
-                (11, event) => told.events.push(self::event(event.bytes()?)?),
+                (1, header) => response.header = Header::of(header.bytes()?)?,
+                (2, watch) => response.watch = watch.signed()?,
+                (3, flag) => response.created = flag.flag()?,
+                (4, flag) => response.canceled = flag.flag()?,
+                (5, revision) => response.compacted = revision.signed()?,
+                (6, reason) => response.reason = String::from_utf8_lossy(reason.bytes()?).into_owned(),
+                (7, flag) => response.fragment = flag.flag()?,
+                (11, event) => response.events.push(self::event(event.bytes()?)?),
                 _ => {}
             }
         }
-        Ok(told)
+        Ok(response)
     }
 
     fn is_progress(&self) -> bool {
