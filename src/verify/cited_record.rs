@@ -31,7 +31,7 @@ const SEARCHES: usize = 32;
 const PLACES: usize = 4096;
 
 /// A shorter text is never indexed.
-const SHORT: usize = 4096;
+const MIN_INDEXED_BYTES: usize = 4096;
 
 impl CitedRecord {
     pub(super) fn new(line: u32, audit_ids: Vec<String>, text: String, etcd_keys: Vec<String>) -> CitedRecord {
@@ -44,7 +44,7 @@ impl CitedRecord {
     /// Whether the text contains a word, not as part of a longer number or name.
     pub(super) fn names(&self, word: &str) -> bool {
         let searched = self.searched.get();
-        let few = self.text.len() <= SHORT || searched <= self.text.len().saturating_mul(SEARCHES);
+        let few = self.text.len() <= MIN_INDEXED_BYTES || searched <= self.text.len().saturating_mul(SEARCHES);
         if few || u32::try_from(self.text.len()).is_err() {
             let found = self.text.match_indices(word).find(|(at, _)| is_alone(&self.text, *at, word));
             self.searched.set(searched.saturating_add(found.map_or(self.text.len(), |(at, _)| at)));
@@ -101,7 +101,7 @@ mod tests {
     /// A record whose text is long enough for an index.
     fn record(text: &str, keys: &[&str]) -> CitedRecord {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        CitedRecord::new(1, Vec::new(), format!("{text}\n{}", ". ".repeat(SHORT)), keys)
+        CitedRecord::new(1, Vec::new(), format!("{text}\n{}", ". ".repeat(MIN_INDEXED_BYTES)), keys)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::hash::Hash;
 const STATES: usize = 256 << 20;
 
 /// Steps of the first attempt.
-const SHORT: u64 = 2_000;
+const FIRST_STEPS: u64 = 2_000;
 
 /// Calls with known outcomes, and the others, which may have happened or not.
 pub(super) struct Question<'a, S: Spec> {
@@ -132,8 +132,8 @@ impl<'a, S: Spec> Question<'a, S> {
     /// A short attempt decides small questions. Then follows a relaxation in which each crashed call may happen any number of
     /// times after its group's first invocation. It has far fewer places, and what is impossible there is impossible.
     pub(super) fn decide(&self, steps: u64) -> Decision {
-        let mut decision = self.search(false, steps.min(SHORT));
-        for (any_number, steps) in [(true, steps.min(10 * SHORT)), (false, steps / 2), (true, steps / 2)] {
+        let mut decision = self.search(false, steps.min(FIRST_STEPS));
+        for (any_number, steps) in [(true, steps.min(10 * FIRST_STEPS)), (false, steps / 2), (true, steps / 2)] {
             if decision != Decision::TooLarge {
                 break;
             }

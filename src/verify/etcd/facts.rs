@@ -152,7 +152,7 @@ impl<'r> Records<'r> {
         &self.recording.events[e as usize]
     }
 
-    fn told(&self, n: u32) -> &'r Response {
+    fn response(&self, n: u32) -> &'r Response {
         &self.recording.responses[n as usize]
     }
 
@@ -175,8 +175,8 @@ impl<'r> Records<'r> {
             }
             Record::Watch(at) => vec![self.watch(*at).revision.max(0)],
             Record::Response(_, n) => {
-                let events = self.told(*n).events.of(&self.recording.events).iter();
-                events.map(|event| event.revision).chain([self.told(*n).revision]).collect()
+                let events = self.response(*n).events.of(&self.recording.events).iter();
+                events.map(|event| event.revision).chain([self.response(*n).revision]).collect()
             }
             Record::Event(.., e) => vec![self.event(*e).revision],
             // Entries of a log have no revision; revisions are counted.
@@ -200,7 +200,7 @@ impl<'r> Records<'r> {
             }
             Record::Watch(at) => vec![self.watch(*at).key],
             Record::Response(_, n) => {
-                self.told(*n).events.of(&self.recording.events).iter().map(|event| event.key).collect()
+                self.response(*n).events.of(&self.recording.events).iter().map(|event| event.key).collect()
             }
             Record::Event(.., e) => vec![self.event(*e).key],
             Record::Entry(entry) => of_request(&entry.request),
@@ -300,7 +300,7 @@ impl<'r> Records<'r> {
                 (operation.outcome == Outcome::Answered).then_some((place, operation.returned))
             }
             Record::Event(_, n, _) | Record::Response(_, n) => {
-                let response = self.told(*n);
+                let response = self.response(*n);
                 let events = response.events.of(&self.recording.events).iter().map(|event| event.revision);
                 let highest = events.chain(response.progress.then_some(response.revision)).max()?;
                 Some((highest.checked_mul(4)?.checked_add(1)?, response.time))
@@ -416,7 +416,7 @@ impl<'r> Records<'r> {
                 let apart = match other {
                     Record::Event(b, m, _) if a == b => n != m,
                     _ => {
-                        let mut events = self.told(*n).events.of(&self.recording.events).iter();
+                        let mut events = self.response(*n).events.of(&self.recording.events).iter();
                         !events.any(|event| (event.key, event.revision) == (key, revision))
                     }
                 };
@@ -427,12 +427,12 @@ impl<'r> Records<'r> {
                 let missing = &facts[facts.len() - 2];
                 self.is_gap(*watch, facts, missing, past)
             }
-            ("watch-before-write", [told, Record::Operation(write)]) => {
-                let (place, by) = self.reached(told)?;
+            ("watch-before-write", [delivered, Record::Operation(write)]) => {
+                let (place, by) = self.reached(delivered)?;
                 let first = write.revision.checked_mul(4)?;
                 Some(by < write.call && !self.written(write)?.is_empty() && first <= place)
             }
-            ("false-progress", [told, against]) => self.is_false_progress(told, against),
+            ("false-progress", [claim, against]) => self.is_false_progress(claim, against),
             _ => None,
         }
     }
@@ -464,7 +464,9 @@ impl<'r> Records<'r> {
         let begun = if watch.revision > 0 { Some(watch.revision) } else { before };
         let went_past = match past {
             Record::Event(of, _, e) => *of == at && self.event(*e).revision > revision,
-            Record::Response(of, n) => *of == at && self.told(*n).progress && self.told(*n).revision >= revision,
+            Record::Response(of, n) => {
+                *of == at && self.response(*n).progress && self.response(*n).revision >= revision
+            }
             _ => return None,
         };
         let responses = watch.responses.of(&self.recording.responses).iter();
@@ -473,27 +475,27 @@ impl<'r> Records<'r> {
         Some(begun? <= revision && went_past && !came && self.is_about(watch, key))
     }
 
-    fn is_false_progress(&self, told: &Record<'r>, against: &Record<'r>) -> Option<bool> {
-        match (told, against) {
+    fn is_false_progress(&self, claim: &Record<'r>, against: &Record<'r>) -> Option<bool> {
+        match (claim, against) {
             (Record::Watch(at), Record::Response(of, n)) => {
                 let from = self.watch(*at).revision;
-                Some(at == of && self.told(*n).progress && self.told(*n).revision < from)
+                Some(at == of && self.response(*n).progress && self.response(*n).revision < from)
             }
             // A response with a lower store revision than its event.
-            (Record::Response(a, n), Record::Event(b, m, e)) if !self.told(*n).progress => {
-                Some(a == b && n == m && self.told(*n).revision < self.event(*e).revision)
+            (Record::Response(a, n), Record::Event(b, m, e)) if !self.response(*n).progress => {
+                Some(a == b && n == m && self.response(*n).revision < self.event(*e).revision)
             }
             (Record::Response(a, n), Record::Event(b, m, e)) => {
-                let progress = self.told(*n);
+                let progress = self.response(*n);
                 Some(a == b && n <= m && progress.progress && self.event(*e).revision <= progress.revision)
             }
             (Record::Event(a, n, e), Record::Response(b, m)) => {
-                let progress = self.told(*m);
+                let progress = self.response(*m);
                 Some(a == b && n <= m && progress.progress && self.event(*e).revision > progress.revision)
             }
             (Record::Response(a, n), Record::Response(b, m)) => {
-                let both = self.told(*n).progress && self.told(*m).progress;
-                Some(a == b && n < m && both && self.told(*m).revision < self.told(*n).revision)
+                let both = self.response(*n).progress && self.response(*m).progress;
+                Some(a == b && n < m && both && self.response(*m).revision < self.response(*n).revision)
             }
             _ => None,
         }

@@ -2,7 +2,7 @@
 //!
 //! Source: etcd `server/etcdserver/apply` (entries are applied in the order of their indices, compactions like writes).
 
-use super::store::{Applied, Course, Store};
+use super::store::{Applied, ReplayedHistory, Store};
 use crate::history::etcd::{LogEntry, Recording, Request, Step};
 use crate::ingest::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,12 +17,12 @@ impl Logged {
     /// Compares the logs with a replayed order. A compaction after the entry of a write was applied after that write was sent. If
     /// the logs have gaps or do not match the order, the writes before a compaction are unknown, and it may have happened at any
     /// time.
-    pub fn of(recording: &Recording, course: &Course<'_>) -> Logged {
+    pub fn of(recording: &Recording, replayed: &ReplayedHistory<'_>) -> Logged {
         let entries = entries(recording);
         let commit = recording.members.iter().filter_map(|member| Some(member.log.as_ref()?.commit)).max().unwrap_or(0);
         let mut store = Store::new(recording, leases(recording, &entries), HashMap::new());
         let mut compactions = Vec::new();
-        let mut writes = course.written.iter().peekable();
+        let mut writes = replayed.written.iter().peekable();
         let mut sent = Time(i64::MIN);
         let (mut next, mut readable) = (1, true);
         for (index, entry) in &entries {
@@ -31,7 +31,7 @@ impl Logged {
             let before = store.revision;
             let applied = if readable { apply(&mut store, &entry.request) } else { None };
             readable &= applied.is_some() && store.not_compared == 0;
-            if store.revision > before && !is_of(recording, &store, course) {
+            if store.revision > before && !is_of(recording, &store, replayed) {
                 // The log has other changes than the order, so it bounds no time.
                 compactions.iter_mut().for_each(|(time, _)| *time = Time(i64::MIN));
                 readable = false;
@@ -110,9 +110,9 @@ fn apply(store: &mut Store<'_>, request: &Request) -> Option<Applied> {
 }
 
 /// Whether the latest revision of the log has the same changes in the order, if the order reaches it.
-fn is_of(recording: &Recording, log: &Store<'_>, course: &Course<'_>) -> bool {
+fn is_of(recording: &Recording, log: &Store<'_>, replayed: &ReplayedHistory<'_>) -> bool {
     let number = log.revision;
-    if number > course.store.revision {
+    if number > replayed.store.revision {
         return true;
     }
     let content = |store: &Store<'_>| {
@@ -121,7 +121,7 @@ fn is_of(recording: &Recording, log: &Store<'_>, course: &Course<'_>) -> bool {
         here.map(|(_, changed)| (changed.key.to_owned(), changed.after.map(|live| live.value)))
             .collect::<BTreeMap<_, _>>()
     };
-    let (logged, ordered) = (content(log), content(&course.store));
+    let (logged, ordered) = (content(log), content(&replayed.store));
     logged.len() == ordered.len()
         && logged.iter().zip(&ordered).all(|((key, a), (other, b))| {
             let same = match (a, b) {

@@ -2,7 +2,7 @@
 
 use super::flaw::EtcdFlaw;
 use super::log::Logged;
-use super::store::{Applied, Course, Store, Told};
+use super::store::{Applied, RecordedAnswer, ReplayedHistory, Store};
 use super::watches;
 use crate::history::etcd::{Operation, Outcome, Recording, Request};
 use crate::ingest::Time;
@@ -73,9 +73,9 @@ pub fn replay(
             .iter()
             .map(|(revision, keys)| (*revision, keys.iter().filter_map(|key| known(recording, key)).collect()))
             .collect(),
-        course: Course {
+        history: ReplayedHistory {
             store: Store::new(recording, granted, asked),
-            born: Vec::new(),
+            earliest: Vec::new(),
             compactions: Vec::new(),
             written: Vec::new(),
         },
@@ -86,7 +86,7 @@ pub fn replay(
     };
     let mut expired = 0;
     for (place, step) in order.iter().enumerate() {
-        replay.course.store.step = place;
+        replay.history.store.step = place;
         match *step {
             Step::Operation(at) => replay.operation(place, at)?,
             Step::Expiry(lease) => {
@@ -94,26 +94,26 @@ pub fn replay(
                 expired += 1;
             }
         }
-        let revision = replay.course.store.revision;
-        replay.course.born.resize(usize::try_from(revision - 1).unwrap_or(0), replay.now);
+        let revision = replay.history.store.revision;
+        replay.history.earliest.resize(usize::try_from(revision - 1).unwrap_or(0), replay.now);
     }
     let missing =
         (0..).zip(operations).zip(&replay.placed).find(|((_, operation), placed)| !**placed && must_happen(operation));
     if let Some(((operation, _), _)) = missing {
         return Err(EtcdFlaw::Missing { operation });
     }
-    let logged = Logged::of(recording, &replay.course);
+    let logged = Logged::of(recording, &replay.history);
     for Excused { operation, above, flaw } in replay.excused {
         let Operation { returned, .. } = operations[operation as usize];
         if above >= logged.through(returned) {
             return Err(flaw);
         }
     }
-    watches::check(recording, &replay.course, &logged)?;
-    stores(recording, &replay.course)?;
+    watches::check(recording, &replay.history, &logged)?;
+    stores(recording, &replay.history)?;
     let placed = replay.placed.iter().filter(|placed| **placed).count();
     let never = operations.len() - placed;
-    Ok(Explained { operations: placed, expired, never, not_compared: replay.course.store.not_compared })
+    Ok(Explained { operations: placed, expired, never, not_compared: replay.history.store.not_compared })
 }
 
 /// The first place in an order after which all operations returned at or after `call`, so that a request sent then may have
@@ -147,7 +147,7 @@ fn must_happen(operation: &Operation) -> bool {
 struct Replay<'r> {
     recording: &'r Recording,
     removed: BTreeMap<i64, Vec<&'r str>>,
-    course: Course<'r>,
+    history: ReplayedHistory<'r>,
     /// Answers that only a compaction in members' logs explains.
     excused: Vec<Excused>,
     placed: Vec<bool>,
@@ -198,10 +198,10 @@ impl<'r> Replay<'r> {
 
     /// Applies a request of unknown outcome, which must have an effect.
     fn effect(&mut self, place: usize, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
-        let before = (self.course.store.revision, self.course.store.compacted);
+        let before = (self.history.store.revision, self.history.store.compacted);
         let applied = match operation.request {
             Request::Txn(txn) => {
-                self.course.store.txn(txn, None).map_err(|why| EtcdFlaw::Answer { operation: at, place, why })?
+                self.history.store.txn(txn, None).map_err(|why| EtcdFlaw::Answer { operation: at, place, why })?
             }
             Request::LeaseRevoke { lease } => self.end(lease, true)?,
             Request::Compact { revision } => self.compact(revision),
@@ -209,7 +209,7 @@ impl<'r> Replay<'r> {
         };
         match applied {
             Applied::Refused(why) => Err(EtcdFlaw::NoEffect { operation: at, place, why }),
-            Applied::Done if before == (self.course.store.revision, self.course.store.compacted) => {
+            Applied::Done if before == (self.history.store.revision, self.history.store.compacted) => {
                 Err(EtcdFlaw::NoEffect { operation: at, place, why: "it changes nothing" })
             }
             Applied::Done => Ok(()),
@@ -219,7 +219,7 @@ impl<'r> Replay<'r> {
     fn answer(&mut self, place: usize, at: u32, operation: &Operation) -> Result<(), EtcdFlaw> {
         let recording = self.recording;
         let wrong = |why: String| EtcdFlaw::Answer { operation: at, place, why };
-        let store = &mut self.course.store;
+        let store = &mut self.history.store;
         if operation.outcome != Outcome::Answered {
             let compacts = matches!(operation.request, Request::Compact { .. });
             let (asked, missing) = match operation.request {
@@ -244,25 +244,25 @@ impl<'r> Replay<'r> {
         let results = operation.results.of(&recording.results);
         let applied = match operation.request {
             Request::Range(range) => {
-                let Some(told) = results.first() else { return Err(wrong("the answer has no result".to_owned())) };
-                store.range(range, told).map_err(wrong)?;
+                let Some(result) = results.first() else { return Err(wrong("the answer has no result".to_owned())) };
+                store.range(range, result).map_err(wrong)?;
                 Applied::Done
             }
             Request::Txn(txn) => {
-                let told = Told { failure: operation.failure, results };
+                let answer = RecordedAnswer { failure: operation.failure, results };
                 let before = store.revision;
-                let applied = store.txn(txn, Some(told)).map_err(wrong)?;
+                let applied = store.txn(txn, Some(answer)).map_err(wrong)?;
                 if store.revision > before && operation.call.is_known() {
-                    self.course.written.push((self.course.store.revision, operation.call));
+                    self.history.written.push((self.history.store.revision, operation.call));
                 }
                 applied
             }
             Request::LeaseGrant { lease, .. } => store.grant(lease),
-            Request::LeaseRevoke { lease } => self.end(lease, operation.revision > self.course.store.revision)?,
+            Request::LeaseRevoke { lease } => self.end(lease, operation.revision > self.history.store.revision)?,
             Request::Compact { revision } => self.compact(revision),
             Request::Defragment | Request::Other => Applied::Done,
         };
-        let revision = self.course.store.revision;
+        let revision = self.history.store.revision;
         let counts = !matches!(operation.request, Request::Compact { .. } | Request::Defragment);
         match applied {
             Applied::Refused(why) => Err(wrong(why.to_owned())),
@@ -275,37 +275,37 @@ impl<'r> Replay<'r> {
     }
 
     fn compact(&mut self, through: i64) -> Applied {
-        let applied = self.course.store.compact(through);
+        let applied = self.history.store.compact(through);
         if matches!(applied, Applied::Done) {
-            self.course.compactions.push((through, self.now));
+            self.history.compactions.push((through, self.now));
         }
         applied
     }
 
     /// Ends a lease. `removes`: whether it makes the next revision, removing the keys recorded for it.
     fn end(&mut self, lease: i64, removes: bool) -> Result<Applied, EtcdFlaw> {
-        let next = self.course.store.revision + 1;
+        let next = self.history.store.revision + 1;
         let others = self.removed.get(&next).filter(|_| removes).map_or(&[][..], Vec::as_slice);
-        self.course.store.end(lease, others)
+        self.history.store.end(lease, others)
     }
 
     fn expiry(&mut self, place: usize, lease: i64) -> Result<(), EtcdFlaw> {
-        let before = self.course.store.revision;
+        let before = self.history.store.revision;
         let applied = self.end(lease, true)?;
         match applied {
-            Applied::Done if self.course.store.revision > before => Ok(()),
+            Applied::Done if self.history.store.revision > before => Ok(()),
             _ => Err(EtcdFlaw::NoTrace { lease, place }),
         }
     }
 }
 
 /// Compares the stores of members with the order.
-fn stores(recording: &Recording, course: &Course<'_>) -> Result<(), EtcdFlaw> {
+fn stores(recording: &Recording, replayed: &ReplayedHistory<'_>) -> Result<(), EtcdFlaw> {
     for member in &recording.members {
         for stored in member.store.iter().flat_map(|store| &store.revisions) {
             let key = recording.texts.get(stored.key);
-            let first = course.store.changes.partition_point(|(revision, _)| *revision < stored.main);
-            let here = course.store.changes[first..].iter().take_while(|(revision, _)| *revision == stored.main);
+            let first = replayed.store.changes.partition_point(|(revision, _)| *revision < stored.main);
+            let here = replayed.store.changes[first..].iter().take_while(|(revision, _)| *revision == stored.main);
             let after =
                 here.map(|(_, changed)| changed).find(|changed| changed.key == key).map(|changed| changed.after);
             let fits = match after {

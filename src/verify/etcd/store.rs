@@ -75,7 +75,7 @@ pub(super) enum Applied {
 
 /// The recorded parts of an answer.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'r> {
+pub(super) struct RecordedAnswer<'r> {
     pub failure: bool,
     pub results: &'r [StepResult],
 }
@@ -163,7 +163,7 @@ impl<'r> Store<'r> {
     }
 
     /// Compares a read with its recorded result.
-    pub fn range(&self, range: Range, told: &StepResult) -> Result<(), String> {
+    pub fn range(&self, range: Range, result: &StepResult) -> Result<(), String> {
         if range.revision > self.revision {
             return Err("the revision does not exist yet".to_owned());
         }
@@ -171,12 +171,12 @@ impl<'r> Store<'r> {
         if range.revision > 0 && range.revision < self.compacted && !range.serializable {
             return Err(format!("the store is compacted through {}", self.compacted));
         }
-        self.look(range, told, false)
+        self.look(range, result, false)
     }
 
     /// Applies a transaction and compares its answer. Without an answer, conditions that cannot be decided are presumed to hold,
     /// and counted.
-    pub fn txn(&mut self, txn: Txn, told: Option<Told<'r>>) -> Result<Applied, String> {
+    pub fn txn(&mut self, txn: Txn, answer: Option<RecordedAnswer<'r>>) -> Result<Applied, String> {
         let requests = &self.recording.requests;
         let conditions = txn.conditions.of(&requests.conditions);
         let mut success = true;
@@ -190,13 +190,13 @@ impl<'r> Store<'r> {
         // One false condition decides, whatever the undecided ones are.
         if success && open {
             self.not_compared += 1;
-            success = told.is_none_or(|told| !told.failure);
+            success = answer.is_none_or(|answer| !answer.failure);
         }
-        if told.is_some_and(|told| told.failure == success) {
+        if answer.is_some_and(|answer| answer.failure == success) {
             return Err(format!("the conditions are {}", if success { "true" } else { "false" }));
         }
         let steps = if success { txn.success } else { txn.failure }.of(&requests.steps);
-        if told.is_some_and(|told| told.results.len() != steps.len()) {
+        if answer.is_some_and(|answer| answer.results.len() != steps.len()) {
             return Err(format!("the transaction has {} steps", steps.len()));
         }
         let recorded = conditions.is_empty() && txn.failure.len == 0 && steps.len() == 1;
@@ -206,7 +206,7 @@ impl<'r> Store<'r> {
         let number = self.revision + 1;
         let mut wrote = false;
         for (at, step) in steps.iter().enumerate() {
-            let told = told.map(|told| &told.results[at]);
+            let result = answer.map(|answer| &answer.results[at]);
             match *step {
                 Step::Put { key, value, lease, keeps_value, keeps_lease } => {
                     let key = self.recording.texts.get(key);
@@ -223,15 +223,15 @@ impl<'r> Store<'r> {
                 }
                 Step::Delete(keys) => {
                     let keys: Vec<&str> = self.inside(keys).map(|(key, _)| key).collect();
-                    if told.is_some_and(|told| told.deleted != keys.len() as i64) {
+                    if result.is_some_and(|result| result.deleted != keys.len() as i64) {
                         return Err(format!("step {at} deletes {}", keys.len()));
                     }
                     wrote |= !keys.is_empty();
                     keys.into_iter().for_each(|key| self.delete(key, number));
                 }
                 Step::Range(range) => {
-                    if let Some(told) = told {
-                        self.look(range, told, true).map_err(|why| format!("step {at}: {why}"))?;
+                    if let Some(result) = result {
+                        self.look(range, result, true).map_err(|why| format!("step {at}: {why}"))?;
                     }
                 }
                 Step::Txn(_) | Step::Nothing => return Err(format!("step {at} is of an unknown kind")),
@@ -334,10 +334,10 @@ impl<'r> Store<'r> {
             .collect()
     }
 
-    fn look(&self, range: Range, told: &StepResult, in_txn: bool) -> Result<(), String> {
+    fn look(&self, range: Range, result: &StepResult, in_txn: bool) -> Result<(), String> {
         let found = self.found(range);
-        let pairs = told.pairs.of(&self.recording.pairs);
-        if told.count != found.len() as i64 {
+        let pairs = result.pairs.of(&self.recording.pairs);
+        if result.count != found.len() as i64 {
             return Err(format!("there are {} keys", found.len()));
         }
         // Reads in transactions have neither limit nor count-only in the recording.
@@ -429,10 +429,10 @@ fn is(relation: Relation, order: Ordering) -> Option<bool> {
 }
 
 /// The replayed revisions and compactions, with their earliest times.
-pub(super) struct Course<'r> {
+pub(super) struct ReplayedHistory<'r> {
     pub store: Store<'r>,
     /// Earliest time of each revision, from 2 on.
-    pub born: Vec<Time>,
+    pub earliest: Vec<Time>,
     /// Compactions: revision and earliest time; both ascending.
     pub compactions: Vec<(i64, Time)>,
     /// Acknowledged transactions that made a revision: the revision, and the time of the request.

@@ -51,8 +51,8 @@ fn history(files: &[(&str, Vec<u8>)]) -> History {
 }
 
 /// The result of checking an order of the puts, with responses to another client.
-fn replayed(told: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Result<(), EtcdFlaw> {
-    let mut files = vec![(FIRST, puts().into_bytes()), told.clone()];
+fn replayed(other: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Result<(), EtcdFlaw> {
+    let mut files = vec![(FIRST, puts().into_bytes()), other.clone()];
     files.extend(log.map(|log| (LOG, log)));
     let history = history(&files);
     assert_eq!(history.problems.len(), 0, "{:?}", history.problems);
@@ -63,7 +63,7 @@ fn replayed(told: &(&str, Vec<u8>), log: Option<Vec<u8>>, order: &[u32]) -> Resu
 
 /// Refusals that only a compaction through revision 3 explains, an event that lacks the compacted change, and a time; and an
 /// order with the refusals before or after the last put.
-fn told(at: i64) -> Vec<(File, [Vec<u32>; 2])> {
+fn refusals(at: i64) -> Vec<(File, [Vec<u32>; 2])> {
     let output = json!({"ClientError": COMPACTED, "Revision": 0});
     let refused = |input: &Value| (SECOND, operation(11, input, &output, at).into_bytes());
     let watch = |response: Value| {
@@ -85,7 +85,7 @@ fn told(at: i64) -> Vec<(File, [Vec<u32>; 2])> {
 fn a_compaction_of_the_log_excuses_nothing_before_the_writes_in_front_of_it_were_sent() {
     let values = ["1", "2", "3"];
     let forged = |result: Result<(), EtcdFlaw>| matches!(result, Err(EtcdFlaw::Answer { .. } | EtcdFlaw::Watch { .. }));
-    for (early, [before, _]) in told(49) {
+    for (early, [before, _]) in refusals(49) {
         assert!(forged(replayed(&early, None, &before)));
         // After the put that was sent at 50.
         assert!(forged(replayed(&early, Some(log(values, 3, 4)), &before)));
@@ -96,7 +96,7 @@ fn a_compaction_of_the_log_excuses_nothing_before_the_writes_in_front_of_it_were
         // A log with other changes than the order bounds no time.
         assert_eq!(replayed(&early, Some(log(["1", "2", "other"], 3, 4)), &before), Ok(()));
     }
-    for (late, [_, behind]) in told(50) {
+    for (late, [_, behind]) in refusals(50) {
         assert!(forged(replayed(&late, None, &behind)));
         assert_eq!(replayed(&late, Some(log(values, 3, 4)), &behind), Ok(()));
     }

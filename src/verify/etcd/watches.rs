@@ -4,20 +4,20 @@
 
 use super::flaw::EtcdFlaw;
 use super::log::Logged;
-use super::store::{Changed, Course, Live};
+use super::store::{Changed, Live, ReplayedHistory};
 use crate::history::etcd::{CreationMarks, Event, Recording, Response, Watch};
 use crate::ingest::Time;
 use std::collections::BTreeMap;
 
 /// Checks all watches.
-pub(super) fn check(recording: &Recording, course: &Course<'_>, logged: &Logged) -> Result<(), EtcdFlaw> {
+pub(super) fn check(recording: &Recording, replayed: &ReplayedHistory<'_>, logged: &Logged) -> Result<(), EtcdFlaw> {
     let streams =
-        Streams { recording, course, marks_creation: recording.marks_creation() > CreationMarks::Unknown, logged };
+        Streams { recording, replayed, marks_creation: recording.marks_creation() > CreationMarks::Unknown, logged };
     for (at, watch) in (0..).zip(&recording.watches) {
         let responses = watch.responses.of(&recording.responses);
         let mut state = State { from: 0, through: 0, next: 0, events: 0 };
         begin(recording, watch, responses, &mut state);
-        let changes = &course.store.changes;
+        let changes = &replayed.store.changes;
         state.next = changes.partition_point(|(revision, _)| *revision < state.from);
         state.through = state.from - 1;
         for (n, response) in (0..).zip(responses) {
@@ -43,7 +43,7 @@ fn begin(recording: &Recording, watch: &Watch, responses: &[Response], state: &m
 
 struct Streams<'s> {
     recording: &'s Recording,
-    course: &'s Course<'s>,
+    replayed: &'s ReplayedHistory<'s>,
     /// Whether events in this report mark creations.
     marks_creation: bool,
     /// Compactions in members' logs, which need no client's request.
@@ -98,7 +98,7 @@ impl Streams<'_> {
 
     /// The next change that a watch covers.
     fn next(&self, watch: &Watch, state: &mut State) -> Option<(i64, &Changed<'_>)> {
-        let changes = &self.course.store.changes;
+        let changes = &self.replayed.store.changes;
         while let Some((revision, changed)) = changes.get(state.next) {
             if self.is_about(watch, changed.key) {
                 return Some((*revision, changed));
@@ -160,10 +160,10 @@ impl Streams<'_> {
         let previous = match (event.previous, changed.before) {
             (None, None) => true,
             (None, Some(_)) => !watch.previous || self.compacted(event.revision - 1, time),
-            (Some(told), Some(Live { changed, version, value, .. })) => {
-                told.revision == changed
-                    && (told.version == 0 || told.version == version)
-                    && values.same(value, told.value) != Some(false)
+            (Some(previous), Some(Live { changed, version, value, .. })) => {
+                previous.revision == changed
+                    && (previous.version == 0 || previous.version == version)
+                    && values.same(value, previous.value) != Some(false)
             }
             (Some(_), None) => false,
         };
@@ -172,18 +172,18 @@ impl Streams<'_> {
 
     /// Whether a revision may be compacted at a time.
     fn compacted(&self, above: i64, time: Time) -> bool {
-        let at = self.course.compactions.partition_point(|(through, _)| *through <= above);
-        above < self.logged.through(time) || self.course.compactions.get(at).is_some_and(|(_, when)| *when <= time)
+        let at = self.replayed.compactions.partition_point(|(through, _)| *through <= above);
+        above < self.logged.through(time) || self.replayed.compactions.get(at).is_some_and(|(_, when)| *when <= time)
     }
 
     /// Checks that a revision existed at a time.
     fn exists(&self, number: i64, time: Time) -> Result<(), String> {
-        let born = match usize::try_from(number - 2) {
-            Ok(at) => self.course.born.get(at).copied(),
+        let earliest = match usize::try_from(number - 2) {
+            Ok(at) => self.replayed.earliest.get(at).copied(),
             Err(_) => Some(Time(i64::MIN)),
         };
-        match born {
-            Some(born) if born <= time || !time.is_known() => Ok(()),
+        match earliest {
+            Some(earliest) if earliest <= time || !time.is_known() => Ok(()),
             Some(_) => Err(format!("revision {number} had not been sent yet")),
             None => Err(format!("there is no revision {number}")),
         }
