@@ -137,8 +137,8 @@ impl Recorded for CasRegister<ValueId> {
                 let pair = call.argument().and_then(|argument| call.elements(argument));
                 let Some(&[from, to]) = pair else { return Err(call.mismatch("cas [from to]")) };
                 let Some(to) = call.some(to) else { return Err(call.mismatch("cas to a value")) };
-                let told = answer.map(|answer| answer.map(|answer| (answer, call.value(answer))));
-                let swapped = match told {
+                let recorded = answer.map(|answer| answer.map(|answer| (answer, call.value(answer))));
+                let swapped = match recorded {
                     _ if call.call.ending == Ending::Refused => false,
                     None => true,
                     Some(Some((_, Recordable::Bool(swapped)))) => *swapped,

@@ -130,15 +130,15 @@ impl Recorded for ListAppend<ValueId, ValueId> {
         if call.is_unseen() {
             return Ok(Meaning::One(operation, None));
         }
-        let told = steps(call.answer().flatten()).filter(|told| told.iter().map(|(access, _)| access).eq(&operation));
-        let Some(told) = told else { return Err(call.mismatch("an answer with the steps of the transaction")) };
-        let lists =
-            told.into_iter().filter(|(access, _)| matches!(access, Access::Read(_))).map(|(_, seen)| {
-                match call.some(seen) {
-                    None => Some(Vec::new()),
-                    Some(list) => call.log.calls.values.sequence(list).map(<[ValueId]>::to_vec),
-                }
-            });
+        let answered =
+            steps(call.answer().flatten()).filter(|answered| answered.iter().map(|(access, _)| access).eq(&operation));
+        let Some(answered) = answered else { return Err(call.mismatch("an answer with the steps of the transaction")) };
+        let lists = answered.into_iter().filter(|(access, _)| matches!(access, Access::Read(_))).map(|(_, seen)| {
+            match call.some(seen) {
+                None => Some(Vec::new()),
+                Some(list) => call.log.calls.values.sequence(list).map(<[ValueId]>::to_vec),
+            }
+        });
         match lists.collect() {
             Some(lists) => Ok(Meaning::One(operation, Some(lists))),
             None => Err(call.mismatch("a list for each read")),

@@ -157,10 +157,14 @@ impl Recorded for MultiRegister<ValueId, ValueId> {
         let answer = match call.answer() {
             _ if call.is_unseen() => None,
             answer => {
-                let told = steps(answer.flatten()).filter(|told| told.iter().map(|(access, _)| access).eq(&operation));
-                let Some(told) = told else { return Err(call.mismatch("an answer with the steps of the transaction")) };
+                let answered =
+                    steps(answer.flatten()).filter(|answered| answered.iter().map(|(access, _)| access).eq(&operation));
+                let Some(answered) = answered else {
+                    return Err(call.mismatch("an answer with the steps of the transaction"));
+                };
                 Some(
-                    told.into_iter()
+                    answered
+                        .into_iter()
                         .filter(|(access, _)| matches!(access, Access::Read(_)))
                         .map(|(_, seen)| seen)
                         .collect(),

@@ -10,7 +10,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// A tree of up to this many elements is a slice.
-const FEW: usize = 24;
+const MAX_SLICE_ELEMENTS: usize = 24;
 
 /// Elements in ascending order, each once.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Sorted<T> {
     Many(Arc<Node<T>>),
 }
 
-/// More than [`FEW`] elements.
+/// More than [`MAX_SLICE_ELEMENTS`] elements.
 #[derive(Debug)]
 pub(super) struct Node<T> {
     /// The element with the highest priority, and that priority.
@@ -197,12 +197,12 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
     /// The elements of two slices and one between them, ascending: at most twice as many as a slice holds.
     fn slices(before: &[T], element: Option<T>, after: &[T]) -> Self {
         let all = Sorted::Few(before.iter().cloned().chain(element).chain(after.iter().cloned()).collect());
-        if all.len() <= FEW {
+        if all.len() <= MAX_SLICE_ELEMENTS {
             return all;
         }
         let (sides, element, priority) = all.cut();
         let [before, after] = sides.map(|side| match side {
-            Sorted::Few(elements) if elements.len() > FEW => Sorted::slices(&elements, None, &[]),
+            Sorted::Few(elements) if elements.len() > MAX_SLICE_ELEMENTS => Sorted::slices(&elements, None, &[]),
             side => side,
         });
         Sorted::node([before, after], element, priority)
@@ -212,7 +212,9 @@ impl<T: Ord + Clone + Hash> Sorted<T> {
     fn node(sides: [Self; 2], element: T, priority: u64) -> Self {
         let len = 1 + sides[0].len() + sides[1].len();
         match &sides {
-            [Sorted::Few(before), Sorted::Few(after)] if len <= FEW => Sorted::slices(before, Some(element), after),
+            [Sorted::Few(before), Sorted::Few(after)] if len <= MAX_SLICE_ELEMENTS => {
+                Sorted::slices(before, Some(element), after)
+            }
             _ => Sorted::Many(Arc::new(Node { element, priority, len, sides })),
         }
     }
@@ -237,9 +239,9 @@ mod tests {
     /// Every slice is short, every node has more than a slice may have and the highest priority.
     fn assert_canonical(tree: &Sorted<u32>) {
         match tree {
-            Sorted::Few(elements) => assert!(elements.len() <= FEW),
+            Sorted::Few(elements) => assert!(elements.len() <= MAX_SLICE_ELEMENTS),
             Sorted::Many(node) => {
-                assert!(node.len > FEW && node.len == tree.iter().count());
+                assert!(node.len > MAX_SLICE_ELEMENTS && node.len == tree.iter().count());
                 assert_eq!(node.priority, spread(&node.element));
                 assert!(node.sides.iter().all(|side| side.top() < Some((node.priority, &node.element))));
                 node.sides.iter().for_each(assert_canonical);

@@ -3,7 +3,7 @@
 use super::condition::{self, Condition};
 use super::reader::Reader;
 use crate::ingest::fields::{Path, ResourceName};
-use crate::model::expression::{Expression, Gives, Sees};
+use crate::model::expression::{Expression, ResultType, Variables};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -74,11 +74,11 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn sees(self) -> Sees {
+    fn variables(self) -> Variables {
         match self {
-            Scope::Object => Sees::Object,
-            Scope::Transition => Sees::Change,
-            Scope::Live => Sees::Objects,
+            Scope::Object => Variables::Object,
+            Scope::Transition => Variables::Change,
+            Scope::Live => Variables::Objects,
         }
     }
 }
@@ -124,9 +124,9 @@ impl Written {
         let resource = reader.resource(&self.resource);
         let when = condition::checked(self.when, reader);
         let unless = condition::checked(self.unless, reader);
-        let sees = self.scope.sees();
-        let expression = reader.expression(&self.expression, sees, Gives::Truth);
-        let said = self.message_expression.as_ref().map(|text| reader.expression(text, sees, Gives::Text));
+        let variables = self.scope.variables();
+        let expression = reader.expression(&self.expression, variables, ResultType::Truth);
+        let said = self.message_expression.as_ref().map(|text| reader.expression(text, variables, ResultType::Text));
         let per: Vec<Option<Path>> = self.per.iter().map(|path| reader.path(path)).collect();
         if let (Some(first), true) = (self.per.first(), self.scope != Scope::Live) {
             reader.mistake(first.span(), "`per` is for scope = \"live\": it groups the objects of an evaluation");

@@ -3,7 +3,7 @@
 
 use super::mistake::Mistake;
 use crate::ingest::fields::{Path, ResourceName};
-use crate::model::expression::{Expression, Gives, Sees};
+use crate::model::expression::{Expression, ResultType, Variables};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use toml::Spanned;
@@ -154,8 +154,13 @@ impl<'t> Reader<'t> {
     }
 
     /// An expression in CEL.
-    pub fn expression(&mut self, written: &Spanned<String>, sees: Sees, gives: Gives) -> Option<Expression> {
-        match Expression::read(written.get_ref(), sees, gives) {
+    pub fn expression(
+        &mut self,
+        written: &Spanned<String>,
+        variables: Variables,
+        result_type: ResultType,
+    ) -> Option<Expression> {
+        match Expression::read(written.get_ref(), variables, result_type) {
             Ok(expression) => Some(expression),
             Err(flaws) => {
                 for flaw in flaws {

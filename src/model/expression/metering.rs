@@ -27,7 +27,7 @@ const COMPARED: &str = "@compared";
 const BYTES: u64 = 64;
 
 /// Parts of an expression that cost one step.
-const PARTS: u64 = 24;
+const PARTS_PER_STEP: u64 = 24;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
@@ -42,7 +42,7 @@ pub fn cost(part: &IdedExpr) -> u64 {
         parts += 1;
         open.extend(below(part));
     }
-    1 + parts / PARTS
+    1 + parts / PARTS_PER_STEP
 }
 
 /// Evaluates something at a cost, with the steps that are left, over values whose longest text has `longest` bytes. Whether the

@@ -26,17 +26,17 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// Bytes of an expression, at most. Those of Kubernetes are much shorter.
-pub const LONGEST: usize = 8 << 10;
+pub const MAX_BYTES: usize = 8 << 10;
 
 /// Nesting of an expression, at most: evaluation recurses as deep.
-const DEEPEST: usize = 120;
+const MAX_NESTING: usize = 120;
 
 /// Bytes of stack that reading and evaluating need, at most.
 pub const STACK: usize = 64 << 20;
 
 /// The variables of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
+pub enum Variables {
     /// One object: `self`, also called `object`.
     Object,
     /// An object before and after a change: `oldSelf` and `self`, also called `oldObject` and `object`.
@@ -45,20 +45,20 @@ pub enum Sees {
     Objects,
 }
 
-impl Sees {
+impl Variables {
     /// The names of the variables.
     fn names(self) -> &'static [&'static str] {
         match self {
-            Sees::Object => &["self", "object"],
-            Sees::Change => &["self", "oldSelf", "object", "oldObject"],
-            Sees::Objects => &["objects"],
+            Variables::Object => &["self", "object"],
+            Variables::Change => &["self", "oldSelf", "object", "oldObject"],
+            Variables::Objects => &["objects"],
         }
     }
 }
 
 /// The type of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gives {
+pub enum ResultType {
     /// A truth value.
     Truth,
     /// A text for people.
@@ -120,15 +120,15 @@ pub enum Outcome {
 
 impl Expression {
     /// Reads an expression.
-    pub fn read(text: &str, sees: Sees, gives: Gives) -> Result<Expression, Vec<Flaw>> {
-        if text.len() > LONGEST {
-            let message = format!("an expression of {LONGEST} bytes at most is expected, found {}", text.len());
+    pub fn read(text: &str, variables: Variables, result_type: ResultType) -> Result<Expression, Vec<Flaw>> {
+        if text.len() > MAX_BYTES {
+            let message = format!("an expression of {MAX_BYTES} bytes at most is expected, found {}", text.len());
             return Err(vec![Flaw { at: 0..text.len(), message }]);
         }
-        deep(|| Expression::read_here(text, sees, gives))
+        deep(|| Expression::read_here(text, variables, result_type))
     }
 
-    fn read_here(text: &str, sees: Sees, gives: Gives) -> Result<Expression, Vec<Flaw>> {
+    fn read_here(text: &str, variables: Variables, result_type: ResultType) -> Result<Expression, Vec<Flaw>> {
         if text.trim().is_empty() {
             let message = "an expression in CEL is expected, such as self.spec.replicas >= 0".to_owned();
             return Err(vec![Flaw { at: 0..text.len(), message }]);
@@ -138,12 +138,12 @@ impl Expression {
             errors.errors.iter().take(5).map(flaw).collect::<Vec<_>>()
         })?;
         let places = Places { text, info: &info };
-        if depth(&root) > DEEPEST {
-            let message = format!("an expression of {DEEPEST} nested parts at most is expected");
+        if depth(&root) > MAX_NESTING {
+            let message = format!("an expression of {MAX_NESTING} nested parts at most is expected");
             return Err(vec![Flaw { at: 0..text.len(), message }]);
         }
-        let (paths, version) = reading::paths(&root, sees, &places)?;
-        typing::check(&root, gives, &places)?;
+        let (paths, version) = reading::paths(&root, variables, &places)?;
+        typing::check(&root, result_type, &places)?;
         let growth = growth::of(&root);
         let news = growth::news(&root).into_iter().map(Metered::of).collect();
         Ok(Expression {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
 /// Bytes of a pattern, at most.
-const LONGEST: usize = 2 << 10;
+const MAX_PATTERN_BYTES: usize = 2 << 10;
 
 /// Bytes of the states of a pattern, at most.
 const LARGEST: usize = 1 << 20;
@@ -21,7 +21,7 @@ const LARGEST: usize = 1 << 20;
 const TABLE: usize = 128 << 10;
 
 /// Bytes of all patterns of a thread. Above it, the thread drops all of them.
-const KEPT: usize = 16 << 20;
+const MAX_CACHED_BYTES: usize = 16 << 20;
 
 /// Steps of compiling a pattern, at least.
 const COMPILING: u64 = 200;
@@ -38,7 +38,7 @@ const READ: u64 = 64;
 const STATES: u64 = 128;
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::new(Known::of(KEPT));
+    static KNOWN: RefCell<Known> = RefCell::new(Known::of(MAX_CACHED_BYTES));
     /// How many patterns this thread has compiled.
     static COMPILED: Cell<u64> = const { Cell::new(0) };
 }
@@ -78,7 +78,7 @@ enum Table {
 
 /// Whether a part of a text matches a pattern. `pay` takes steps; `false` if there are too few.
 pub fn is_match(text: &str, pattern: &str, pay: impl Fn(u64) -> bool) -> Result<bool, Refusal> {
-    if pattern.len() > LONGEST {
+    if pattern.len() > MAX_PATTERN_BYTES {
         return Err(Refusal::Unfit);
     }
     KNOWN.with_borrow_mut(|known| match known.get(pattern, &pay)? {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_or_too_large_a_one_is_refused() {
-        for pattern in ["(", "((a{1000}){1000}){1000}", &"a".repeat(LONGEST + 1), &"(".repeat(2_000)] {
+        for pattern in ["(", "((a{1000}){1000}){1000}", &"a".repeat(MAX_PATTERN_BYTES + 1), &"(".repeat(2_000)] {
             assert_eq!(asked("a", pattern, 1 << 20).0, Err(Refusal::Unfit));
         }
     }

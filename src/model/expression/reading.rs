@@ -3,7 +3,7 @@
 //! expression then decides wrongly.
 
 use super::metering::{below, collected, field_name};
-use super::{Flaw, Places, Sees};
+use super::{Flaw, Places, Variables};
 use crate::ingest::fields::{Path, Step};
 use crate::model::declaration::nearest;
 use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -26,7 +26,7 @@ const TYPES: [&str; 10] = ["int", "uint", "double", "string", "bytes", "bool", "
 const LOOPS: [&str; 7] = ["all", "exists", "exists_one", "map", "filter", "has", "existsOne"];
 
 /// Steps of a path that are kept. Everything below is kept too.
-const DEEPEST: usize = 24;
+const MAX_PATH_STEPS: usize = 24;
 
 /// The origin of a value.
 #[derive(Clone)]
@@ -41,22 +41,22 @@ enum Origin {
 
 struct Reading<'p, 't> {
     places: &'p Places<'t>,
-    sees: Sees,
+    variables: Variables,
     scopes: Vec<(String, Origin)>,
     paths: BTreeSet<Vec<String>>,
     flaws: Vec<Flaw>,
 }
 
 /// The paths of objects that an expression reads, and whether it reads their version; or what is wrong with its names.
-pub fn paths(root: &IdedExpr, sees: Sees, places: &Places<'_>) -> Result<(Vec<Path>, bool), Vec<Flaw>> {
-    let mut reading = Reading { places, sees, scopes: Vec::new(), paths: BTreeSet::new(), flaws: Vec::new() };
+pub fn paths(root: &IdedExpr, variables: Variables, places: &Places<'_>) -> Result<(Vec<Path>, bool), Vec<Flaw>> {
+    let mut reading = Reading { places, variables, scopes: Vec::new(), paths: BTreeSet::new(), flaws: Vec::new() };
     reading.value(root);
     if !reading.flaws.is_empty() {
         return Err(reading.flaws);
     }
     let is_identity =
         |path: &[String]| matches!(path, [m, n] if m == "metadata" && super::subject::IDENTITY.contains(&n.as_str()));
-    let path = |names: Vec<String>| Path { steps: names.into_iter().take(DEEPEST).map(Step::Member).collect() };
+    let path = |names: Vec<String>| Path { steps: names.into_iter().take(MAX_PATH_STEPS).map(Step::Member).collect() };
     let is_version =
         |path: &Vec<String>| matches!(path.as_slice(), [m, n, ..] if m == "metadata" && n == "resourceVersion");
     let version = reading.paths.iter().any(is_version);
@@ -155,11 +155,11 @@ impl Reading<'_, '_> {
         if let Some((_, origin)) = self.scopes.iter().rev().find(|(known, _)| known == name) {
             return origin.clone();
         }
-        if self.sees.names().contains(&name) {
-            return if self.sees == Sees::Objects { Origin::Objects } else { Origin::Part(Vec::new()) };
+        if self.variables.names().contains(&name) {
+            return if self.variables == Variables::Objects { Origin::Objects } else { Origin::Part(Vec::new()) };
         }
         if !TYPES.contains(&name) {
-            let names = self.sees.names();
+            let names = self.variables.names();
             let scopes = self.scopes.iter().map(|(known, _)| known.as_str()).filter(|known| !known.starts_with('@'));
             let near = nearest(name, names.iter().copied().chain(scopes)).map(str::to_owned);
             let there = names.join(", ");

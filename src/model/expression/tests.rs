@@ -5,13 +5,13 @@ use crate::ingest::{FileId, InputFile, ReadOptions};
 
 const STEPS: u64 = 50_000;
 
-fn flaws(text: &str, sees: Sees) -> Vec<(String, String)> {
-    let flaws = Expression::read(text, sees, Gives::Truth).err().unwrap_or_default();
+fn flaws(text: &str, variables: Variables) -> Vec<(String, String)> {
+    let flaws = Expression::read(text, variables, ResultType::Truth).err().unwrap_or_default();
     flaws.into_iter().map(|flaw| (text.get(flaw.at).unwrap_or("?").to_owned(), flaw.message)).collect()
 }
 
-fn read(text: &str, sees: Sees) -> Expression {
-    Expression::read(text, sees, Gives::Truth).unwrap_or_else(|flaws| panic!("{text}: {flaws:?}"))
+fn read(text: &str, variables: Variables) -> Expression {
+    Expression::read(text, variables, ResultType::Truth).unwrap_or_else(|flaws| panic!("{text}: {flaws:?}"))
 }
 
 /// A history of two objects whose fields an expression reads.
@@ -39,20 +39,20 @@ fn subjects(history: &History) -> Vec<Subject<'_>> {
     items.map(|item| Subject::of(history, (item.key, item.uid, item.revision), item.attributes)).collect()
 }
 
-fn outcome_with(text: &str, sees: Sees, specs: [&str; 2], steps: &mut u64) -> Outcome {
-    let expression = read(text, sees);
+fn outcome_with(text: &str, variables: Variables, specs: [&str; 2], steps: &mut u64) -> Outcome {
+    let expression = read(text, variables);
     let history = history(&expression, specs);
     let all = subjects(&history);
-    let bindings = match sees {
-        Sees::Object => Bindings::object(all[0].clone()),
-        Sees::Change => Bindings::change(all[0].clone(), all[1].clone()),
-        Sees::Objects => Bindings::objects(all),
+    let bindings = match variables {
+        Variables::Object => Bindings::object(all[0].clone()),
+        Variables::Change => Bindings::change(all[0].clone(), all[1].clone()),
+        Variables::Objects => Bindings::objects(all),
     };
     deep(|| expression.evaluate(&bindings, steps))
 }
 
-fn outcome(text: &str, sees: Sees, specs: [&str; 2]) -> Outcome {
-    outcome_with(text, sees, specs, &mut STEPS.clone())
+fn outcome(text: &str, variables: Variables, specs: [&str; 2]) -> Outcome {
+    outcome_with(text, variables, specs, &mut STEPS.clone())
 }
 
 const SPEC: &str = r#"{"n":3,"big":9223372036854775808,"f":0.5,"s":"text","l":[1,2,3],"e":[],"m":{"y":"b","x":"a"},"z":null,"foo-bar":true,"namespace":"d","o":[{"k":1},{"k":2}]}"#;
@@ -78,14 +78,14 @@ fn expressions_see_objects_as_kubernetes_does() {
         "self.spec.missing == 1 || true",
         "self.spec.l.exists(x, x / 0 == 1 || x == 3)",
     ] {
-        assert_eq!(outcome(text, Sees::Object, [SPEC, "{}"]), Outcome::Truth(true), "{text}");
+        assert_eq!(outcome(text, Variables::Object, [SPEC, "{}"]), Outcome::Truth(true), "{text}");
     }
 }
 
 #[test]
 fn changes_and_objects_are_seen_together() {
     let change = "oldSelf.spec.n <= self.spec.n && oldObject.metadata.name == 'o0' && object.metadata.name == 'o1'";
-    assert_eq!(outcome(change, Sees::Change, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(true));
+    assert_eq!(outcome(change, Variables::Change, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(true));
     for (text, truth) in [
         ("objects.all(a, objects.all(b, a.metadata.uid == b.metadata.uid || a.spec.n != b.spec.n))", true),
         ("objects.size() == 2 && objects[0].metadata.name == 'o0'", true),
@@ -95,7 +95,7 @@ fn changes_and_objects_are_seen_together() {
         ("objects.map(o, o.spec.n) == [1, 2]", true),
         ("objects.exists(o, o.spec.n == 3)", false),
     ] {
-        assert_eq!(outcome(text, Sees::Objects, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(truth), "{text}");
+        assert_eq!(outcome(text, Variables::Objects, [r#"{"n":1}"#, r#"{"n":2}"#]), Outcome::Truth(truth), "{text}");
     }
 }
 
@@ -116,7 +116,7 @@ fn what_cannot_be_evaluated_says_why() {
         ),
         ("self.spec.n.size() == 1", "found no matching overload for 'size' applied to 'int.()'"),
     ] {
-        assert_eq!(outcome(text, Sees::Object, [SPEC, "{}"]), Outcome::Failed(why.to_owned()), "{text}");
+        assert_eq!(outcome(text, Variables::Object, [SPEC, "{}"]), Outcome::Failed(why.to_owned()), "{text}");
     }
 }
 
@@ -139,32 +139,32 @@ fn flaws_are_told_where_they_stand() {
         ("  ", "  ", "an expression in CEL is expected"),
         ("T{a: 1}.a == 1", "", "a message of a named type is not supported"),
     ] {
-        let found = flaws(text, Sees::Object);
+        let found = flaws(text, Variables::Object);
         let (place, message) = found.first().unwrap_or_else(|| panic!("{text}: nothing wrong"));
         assert!(message.starts_with(why), "{text}: {message}");
         assert!(at.is_empty() || at == place, "{text}: {place}");
     }
-    assert!(flaws("objects.spec.n == 1", Sees::Objects)[0].1.starts_with("objects is a list"));
-    assert!(flaws(&"1 + ".repeat(3000), Sees::Object)[0].1.starts_with("an expression of 8192 bytes"));
-    assert!(!flaws(&"(".repeat(4000), Sees::Object).is_empty());
-    assert!(!flaws(&"!".repeat(4000), Sees::Object).is_empty());
-    assert!(!flaws(&format!("{}1 == 1", "1 + ".repeat(1000)), Sees::Object).is_empty());
+    assert!(flaws("objects.spec.n == 1", Variables::Objects)[0].1.starts_with("objects is a list"));
+    assert!(flaws(&"1 + ".repeat(3000), Variables::Object)[0].1.starts_with("an expression of 8192 bytes"));
+    assert!(!flaws(&"(".repeat(4000), Variables::Object).is_empty());
+    assert!(!flaws(&"!".repeat(4000), Variables::Object).is_empty());
+    assert!(!flaws(&format!("{}1 == 1", "1 + ".repeat(1000)), Variables::Object).is_empty());
 }
 
 #[test]
 fn paths_are_what_is_read_of_objects() {
-    let paths = |text: &str, sees| {
-        let expression = read(text, sees);
+    let paths = |text: &str, variables| {
+        let expression = read(text, variables);
         expression.paths().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(paths("has(self.spec.a.b) && self.spec['c-d'].e == 1", Sees::Object), ["spec.a.b", "spec.c-d.e"]);
-    assert_eq!(paths("self.spec.l.all(x, x.y > self.spec.m[x.k])", Sees::Object), ["spec.l", "spec.m"]);
-    assert_eq!(paths("self.metadata.name == self.status.?x.orValue('')", Sees::Object), ["status.x"]);
+    assert_eq!(paths("has(self.spec.a.b) && self.spec['c-d'].e == 1", Variables::Object), ["spec.a.b", "spec.c-d.e"]);
+    assert_eq!(paths("self.spec.l.all(x, x.y > self.spec.m[x.k])", Variables::Object), ["spec.l", "spec.m"]);
+    assert_eq!(paths("self.metadata.name == self.status.?x.orValue('')", Variables::Object), ["status.x"]);
     assert_eq!(
-        paths("objects.filter(o, o.spec.on).all(a, objects.exists(b, a.spec.x == b.spec.y))", Sees::Objects),
+        paths("objects.filter(o, o.spec.on).all(a, objects.exists(b, a.spec.x == b.spec.y))", Variables::Objects),
         ["spec.on", "spec.x", "spec.y"]
     );
-    assert_eq!(paths("[1].all(self, self > 0)", Sees::Object), [""; 0]);
+    assert_eq!(paths("[1].all(self, self > 0)", Variables::Object), [""; 0]);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn what_more_objects_can_do_is_read_off_the_form() {
         ("objects.size() <= objects.filter(o, o.spec.on).size()", Growth::Open),
         ("objects.all(o, o.spec.n > 0) || objects.exists(o, o.spec.n == 1)", Growth::Open),
     ] {
-        assert_eq!(read(text, Sees::Objects).growth(), growth, "{text}");
+        assert_eq!(read(text, Variables::Objects).growth(), growth, "{text}");
     }
 }
 
@@ -202,7 +202,7 @@ fn of_what_was_true_only_what_is_new_is_asked() {
         ("objects.filter(o, o.spec.n > 0).all(o, o.spec.n < 3) && 1 < 2", [true, false]),
         ("[1, 2].all(x, objects.all(o, o.spec.n != x * 3))", [true, false]),
     ] {
-        let expression = read(text, Sees::Objects);
+        let expression = read(text, Variables::Objects);
         assert!(expression.asks_only_news(), "{text}");
         for (n, truth) in [(2, truths[0]), (3, truths[1])] {
             let history = history(&expression, [r#"{"n":3}"#, &format!("{{\"n\":{n}}}")]);
@@ -216,7 +216,7 @@ fn of_what_was_true_only_what_is_new_is_asked() {
     for text in
         ["objects.size() <= 1", "!objects.exists(o, o.spec.n == 1)", "objects.all(o, objects.size() > 1)", "1 == 1"]
     {
-        assert!(!read(text, Sees::Objects).asks_only_news(), "{text}");
+        assert!(!read(text, Variables::Objects).asks_only_news(), "{text}");
     }
 }
 
@@ -239,10 +239,10 @@ fn no_expression_runs_for_ever() {
         format!("[self.spec.s]{}.size() == 1", ".map(a, [a + a, a])".repeat(60)),
     ] {
         let mut steps = STEPS;
-        let outcome = outcome_with(&text, Sees::Object, [SPEC, "{}"], &mut steps);
+        let outcome = outcome_with(&text, Variables::Object, [SPEC, "{}"], &mut steps);
         assert!(outcome == Outcome::Endless && steps == 0, "{text}: {outcome:?}");
     }
-    let quiet = outcome("self.spec.l.all(x, self.spec.l.all(y, x + y > 0))", Sees::Object, [SPEC, "{}"]);
+    let quiet = outcome("self.spec.l.all(x, self.spec.l.all(y, x + y > 0))", Variables::Object, [SPEC, "{}"]);
     assert_eq!(quiet, Outcome::Truth(true));
 }
 
@@ -251,15 +251,15 @@ fn long_values_cost_more() {
     let long = format!(r#"{{"s":"{}","n":1}}"#, "x".repeat(40_000));
     let text = "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, !self.spec.s.contains('y')))";
     let (mut short, mut longer) = (STEPS, STEPS);
-    outcome_with(text, Sees::Object, [SPEC, "{}"], &mut short);
-    outcome_with(text, Sees::Object, [&long, "{}"], &mut longer);
+    outcome_with(text, Variables::Object, [SPEC, "{}"], &mut short);
+    outcome_with(text, Variables::Object, [&long, "{}"], &mut longer);
     assert!(longer + 40_000 < short, "{longer} {short}");
 }
 
 /// The steps that an evaluation takes.
 fn steps_of(text: &str, spec: &str) -> u64 {
     let mut left = 10_000_000;
-    outcome_with(text, Sees::Object, [spec, "{}"], &mut left);
+    outcome_with(text, Variables::Object, [spec, "{}"], &mut left);
     10_000_000 - left
 }
 
@@ -285,7 +285,7 @@ fn values_that_are_compared_are_paid_for_each_time() {
 #[test]
 fn a_pattern_of_an_object_is_compiled_once_and_paid_for() {
     let spec = r#"{"s":"text","p":"^t[a-z]+(once)?$"}"#;
-    let expression = read("self.spec.s.matches(self.spec.p)", Sees::Object);
+    let expression = read("self.spec.s.matches(self.spec.p)", Variables::Object);
     let history = history(&expression, [spec, "{}"]);
     let bindings = Bindings::object(subjects(&history)[0].clone());
     let (compiled, costs) = deep(|| {
@@ -301,7 +301,7 @@ fn a_pattern_of_an_object_is_compiled_once_and_paid_for() {
     assert_eq!(compiled, 1);
     assert!(costs[0] > 200 && costs[1..].iter().all(|&cost| cost <= 2), "{costs:?}");
     let long = format!(r#"{{"s":"{}","p":"((a{{50}}){{50}}){{6}}"}}"#, "a".repeat(20_000));
-    assert_eq!(outcome("self.spec.s.matches(self.spec.p)", Sees::Object, [&long, "{}"]), Outcome::Endless);
+    assert_eq!(outcome("self.spec.s.matches(self.spec.p)", Variables::Object, [&long, "{}"]), Outcome::Endless);
 }
 
 /// A random expression; most have a truth value.
@@ -360,7 +360,7 @@ fn drawn(random: &mut impl FnMut(usize) -> usize, depth: usize, names: &[&str]) 
 fn metering_changes_no_outcome() {
     let shape = read(
         "self.spec.n == 1 || self.spec.s == '' || self.spec.l == [] || self.spec.m == {} || self.spec.o == []",
-        Sees::Object,
+        Variables::Object,
     );
     let history = history(&shape, [SPEC, "{}"]);
     let bindings = Bindings::object(subjects(&history)[0].clone());
@@ -375,7 +375,7 @@ fn metering_changes_no_outcome() {
     let decided = deep(|| {
         let mut decided = 0;
         for text in texts {
-            let Ok(expression) = Expression::read_here(&text, Sees::Object, Gives::Truth) else { continue };
+            let Ok(expression) = Expression::read_here(&text, Variables::Object, ResultType::Truth) else { continue };
             let parsed = environment().parser().parse(&text).unwrap_or_else(|error| panic!("{error}"));
             let plain = evaluate(&Metered { part: parsed, cost: 1 }, &bindings, &mut u64::MAX.clone());
             let metered = expression.evaluate(&bindings, &mut 10_000_000);
@@ -402,7 +402,7 @@ fn no_text_makes_reading_or_evaluating_panic() {
     };
     for _ in 0..400 {
         let text: String = (0..1 + random(24)).map(|_| WORDS[random(WORDS.len())]).collect();
-        if let Err(flaws) = Expression::read(&text, Sees::Object, Gives::Truth) {
+        if let Err(flaws) = Expression::read(&text, Variables::Object, ResultType::Truth) {
             assert!(!flaws.is_empty() && flaws.iter().all(|flaw| flaw.at.start <= flaw.at.end), "{text}: {flaws:?}");
         }
     }

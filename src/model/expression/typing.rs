@@ -2,7 +2,7 @@
 //! type is reported, before evidence is read.
 
 use super::metering::{below, collected};
-use super::{Flaw, Gives, Places};
+use super::{Flaw, Places, ResultType};
 use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +50,12 @@ struct Typing<'p, 't> {
 }
 
 /// Checks whether an expression can have the expected type.
-pub fn check(root: &IdedExpr, gives: Gives, places: &Places<'_>) -> Result<(), Vec<Flaw>> {
+pub fn check(root: &IdedExpr, result_type: ResultType, places: &Places<'_>) -> Result<(), Vec<Flaw>> {
     let mut typing = Typing { places, flaws: Vec::new() };
     let found = typing.of(root);
-    let wanted = match gives {
-        Gives::Truth => Type::Bool,
-        Gives::Text => Type::Text,
+    let wanted = match result_type {
+        ResultType::Truth => Type::Bool,
+        ResultType::Text => Type::Text,
     };
     if typing.flaws.is_empty() && !found.may_be(wanted) {
         let at = 0..places.text.len();
