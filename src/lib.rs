@@ -114,11 +114,11 @@ pub fn rules_files<P: AsRef<Path>>(paths: &[P]) -> Result<Arc<Declarations>, Rul
         if text.len() as u64 > LONGEST_RULES_FILE {
             return Err(unread(&format!("expected at most {LONGEST_RULES_FILE} bytes, found more")));
         }
-        let told = |mistakes: Vec<Mistake>| RulesFileError {
+        let rules_error = |mistakes: Vec<Mistake>| RulesFileError {
             text: mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"),
             is_unreadable: false,
         };
-        let own = Declarations::read_after(&name, &text, &all).map_err(told)?;
+        let own = Declarations::read_after(&name, &text, &all).map_err(rules_error)?;
         all.add(own);
     }
     Ok(Arc::new(all))

@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 /// The decided rule.
 const SLUG: &str = "linearizability";
 /// Limit on the calls of a core in a report.
-const SHOWN: usize = 64;
+const MAX_CORE_CALLS: usize = 64;
 /// Times below this, in nanoseconds, are no times of day; the recorder counts events.
-const TIMES: i64 = 100_000_000_000_000_000;
+const MIN_TIME_OF_DAY: i64 = 100_000_000_000_000_000;
 
 /// The history and its judgement.
 pub(super) fn outline<S: Spec>(
@@ -151,7 +151,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
 
 fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, lives: &Lives) -> Finding {
     let of = |at: &u32| &calls.calls()[*at as usize];
-    let facts: Vec<Fact> = core.calls.iter().take(SHOWN).map(|at| fact(*at, of(at), history, lives)).collect();
+    let facts: Vec<Fact> = core.calls.iter().take(MAX_CORE_CALLS).map(|at| fact(*at, of(at), history, lives)).collect();
     let count = core.calls.len();
     let last = core.calls.iter().map(of).max_by_key(|call| match call.outcome {
         Outcome::Completed { returned, .. } => returned,
@@ -159,7 +159,8 @@ fn finding<S: Spec>(calls: &SpecHistory<S>, core: &Core, history: &History, live
     });
     let incarnation = last.map_or(IncarnationId::NONE, |call| lives.of_process(call.process));
     let client = history.incarnations.get(incarnation.index()).map_or(ClientId::NONE, |life| life.client);
-    let more = if count > SHOWN { format!(" The first {SHOWN} of them are shown.") } else { String::new() };
+    let more =
+        if count > MAX_CORE_CALLS { format!(" The first {MAX_CORE_CALLS} of them are shown.") } else { String::new() };
     let minimal = if core.minimal { "; if any one of them is left out, there is such an order" } else { "" };
     let certificate = Certificate {
         facts,
@@ -193,11 +194,11 @@ fn position(call: u32) -> Position {
 
 fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(at: u32, call: &Call<O, A>, history: &History, lives: &Lives) -> Fact {
     let lasted = match call.outcome {
-        Outcome::Completed { returned, .. } if call.invoke >= TIMES => {
+        Outcome::Completed { returned, .. } if call.invoke >= MIN_TIME_OF_DAY => {
             format!(", within {}", crate::explain::words::duration(returned - call.invoke))
         }
         Outcome::Completed { returned, .. } => format!(", from {} to {returned}", call.invoke),
-        Outcome::Failed | Outcome::Unknown if call.invoke >= TIMES => String::new(),
+        Outcome::Failed | Outcome::Unknown if call.invoke >= MIN_TIME_OF_DAY => String::new(),
         Outcome::Failed | Outcome::Unknown => format!(", from {} on", call.invoke),
     };
     Fact {
@@ -216,7 +217,7 @@ fn fact<O: std::fmt::Debug, A: std::fmt::Debug>(at: u32, call: &Call<O, A>, hist
 }
 
 fn time(at: i64) -> Time {
-    if at >= TIMES { Time(at) } else { Time::UNKNOWN }
+    if at >= MIN_TIME_OF_DAY { Time(at) } else { Time::UNKNOWN }
 }
 
 fn words<O: std::fmt::Debug, A: std::fmt::Debug>(call: &Call<O, A>) -> String {

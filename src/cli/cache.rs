@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Number of containers to keep, by last use.
-const KEPT: usize = 32;
+const MAX_CONTAINERS: usize = 32;
 
 /// The place of one container.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Cache {
         let mut draft = Draft::private(&self.path).with_context(cannot)?;
         container_file::write(draft.file(), histories, &packing)?;
         draft.put(&self.path).map_err(|(error, _)| error).with_context(cannot)?;
-        remove_old(folder, KEPT);
+        remove_old(folder, MAX_CONTAINERS);
         Ok(())
     }
 }

@@ -105,7 +105,7 @@ fn end(why: &str) -> ! {
 pub fn end_with(exit: anyhow::Result<Exit>) -> ! {
     // Other threads may be writing the cache.
     output::abandon();
-    std::process::exit(super::told(exit).code().into());
+    std::process::exit(super::exit_of(exit).code().into());
 }
 
 /// The default memory limit: three quarters of the memory of the system, or of the process's control group if that is less.

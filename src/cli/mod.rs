@@ -36,11 +36,11 @@ pub fn main() -> ExitCode {
     // For help, version and usage errors (exit code 2) clap ends the process here.
     let arguments = Arguments::parse();
     halting::take_signals();
-    told(command(arguments)).into()
+    exit_of(command(arguments)).into()
 }
 
 /// The exit of a run that may have failed. Writes the error to standard error.
-fn told(exit: anyhow::Result<Exit>) -> Exit {
+fn exit_of(exit: anyhow::Result<Exit>) -> Exit {
     exit.unwrap_or_else(|error| {
         tell(format_args!("error: {error:#}"));
         Exit::NoReport

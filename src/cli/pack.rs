@@ -15,7 +15,7 @@ use anyhow::bail;
 use std::io::Write;
 
 /// Problems to list if nothing can be packed.
-const SHOWN: usize = 5;
+const MAX_PROBLEMS: usize = 5;
 
 /// Packs evidence and reports the result. Exit code 3 if nothing was recognised; then no file is written.
 pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -31,7 +31,7 @@ pub fn pack(typed: Pack, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     if histories.iter().all(History::is_empty) {
         let problems = histories.iter().flat_map(|history| &history.problems);
-        for problem in problems.take(SHOWN) {
+        for problem in problems.take(MAX_PROBLEMS) {
             let text = format!("{}: expected {}, found {}", problem.path, problem.expected, problem.found);
             tell(text);
         }

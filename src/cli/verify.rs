@@ -8,13 +8,13 @@ use crate::verify::{self, HistoryCheck, Report, Standing};
 use std::io::{self, Write};
 
 /// Limit on each question that is decided by trying all orders, in steps of the specification.
-const STEPS: u64 = 1_000_000;
+const MAX_STEPS: u64 = 1_000_000;
 
 /// Runs it. Exit code 1 if a claim of the report is wrong, 3 if one could not be confirmed.
 pub fn run(verifying: &Verifying, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let input = &verifying.input;
     halting::keep(input.limits);
-    let checks = verify::report(&verifying.report, &input.files, &input.read, input.model.as_deref(), STEPS);
+    let checks = verify::report(&verifying.report, &input.files, &input.read, input.model.as_deref(), MAX_STEPS);
     let mut out = io::BufWriter::new(out);
     let exit = write(&verifying.report, &checks, verifying.look, &mut out)?;
     out.flush()?;

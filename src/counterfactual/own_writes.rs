@@ -151,8 +151,8 @@ fn missed(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Opt
         }
         "name-reuse" | "ghost-actor" | "blind-write" => {
             let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
-            let stood = order.timeline.at_or_before(o.key, head.revision)?;
-            decided(finding, o.key, stood.revision, evidence)?
+            let current = order.timeline.at_or_before(o.key, head.revision)?;
+            decided(finding, o.key, current.revision, evidence)?
         }
         _ => return None,
     };

@@ -46,12 +46,12 @@ fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) ->
         Some(version) => format!("it answers {}", evidence.version_words(key, version.uid, version.revision)),
         None => "the evidence does not show its answer".to_owned(),
     };
-    let told = shown.is_some_and(|version| version.revision >= change);
+    let would_show = shown.is_some_and(|version| version.revision >= change);
     Prevention {
         request: format!("a live GET of {} right before the write", history.key_name(key)),
-        effect: if told { Effect::Narrowed } else { Effect::None },
+        effect: if would_show { Effect::Narrowed } else { Effect::None },
         smallest_revision: head.map_or(Revision::NONE, |head| head.revision),
-        because: match told {
+        because: match would_show {
             true => format!("{answer}; a window between that check and the write remains"),
             false => format!("{answer}; the change came later, at {change}"),
         },

@@ -16,10 +16,11 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     }
     let object = history.key_name(o.key);
     let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
-    let stood = head.and_then(|head| order.timeline.at_or_before(o.key, head.revision));
+    let current = head.and_then(|head| order.timeline.at_or_before(o.key, head.revision));
     // Answers to evictions and bindings show no object, so the object that had the name at the send time counts.
-    let bore = stood.filter(|stood| stood.change.lives() == Some(true)).map_or(Symbol::NONE, |stood| stood.uid);
-    let live = if o.answer_uid.is_some() { o.answer_uid } else { bore };
+    let current_uid =
+        current.filter(|current| current.change.lives() == Some(true)).map_or(Symbol::NONE, |current| current.uid);
+    let live = if o.answer_uid.is_some() { o.answer_uid } else { current_uid };
     let believed = believed(finding, live, o.request_uid);
     let mut list = Vec::new();
     let uids = (evidence.short_uid(believed), evidence.short_uid(live));
@@ -62,7 +63,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         });
     }
     if let Some(head) = head {
-        let seen = match stood {
+        let seen = match current {
             Some(v) if v.change == Change::Deleted => format!("it answers 404 (deleted at {})", v.revision),
             Some(v) => format!("it answers {}", evidence.version_words(o.key, v.uid, v.revision)),
             None => "the evidence does not show its answer".to_owned(),

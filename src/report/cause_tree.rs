@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// Clients to name per rule.
-const NAMED: usize = 6;
+const MAX_NAMED_CLIENTS: usize = 6;
 
 /// The forest of causes. A finding is a child only of a cause that is as grave as itself.
 pub struct Forest<'f> {
@@ -82,9 +82,9 @@ pub fn by_rule<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<(&'f str,
 }
 
 /// `stale-consistent-read (client-3, client-4 and 5 more), watch-gap (client-9)`.
-pub fn told_by_rule<'f>(history: &History, findings: impl Iterator<Item = &'f Finding>) -> String {
+pub fn counts_by_rule<'f>(history: &History, findings: impl Iterator<Item = &'f Finding>) -> String {
     let rule = |(rule, count, clients): (&str, u64, BTreeSet<ClientId>)| {
-        let shown = if clients.len() > NAMED { NAMED - 1 } else { NAMED };
+        let shown = if clients.len() > MAX_NAMED_CLIENTS { MAX_NAMED_CLIENTS - 1 } else { MAX_NAMED_CLIENTS };
         let names: Vec<String> = clients.iter().take(shown).map(|client| names::client(history, *client)).collect();
         match clients.len() {
             0 => format!("{rule} ({})", thousands(count)),

@@ -72,8 +72,11 @@ mod tests {
             finding(Kind::Hazard, "unsafe-first-read", 1, 1),
         ];
         let groups = HazardGroup::all(findings.iter());
-        let told: Vec<_> =
+        let groups: Vec<_> =
             groups.iter().map(|g| (g.first().rule, g.first().client.0, g.findings.len(), g.times())).collect();
-        assert_eq!(told, [("unsafe-relist", 1, 1, 2), ("unsafe-first-read", 2, 1, 3), ("unsafe-first-read", 1, 2, 2)]);
+        assert_eq!(
+            groups,
+            [("unsafe-relist", 1, 1, 2), ("unsafe-first-read", 2, 1, 3), ("unsafe-first-read", 1, 2, 2)]
+        );
     }
 }

@@ -32,10 +32,10 @@ fn suite(part: &Part<'_>) -> TestSuite {
     let mut suite = TestSuite::new(xml(part.name));
     for rule in &judgement.rules {
         let of_rule: Vec<&Finding> = judgement.findings.iter().filter(|f| f.rule == rule.rule).collect();
-        let mut told = 0;
+        let mut cases = 0;
         for client in &judgement.clients {
             let Some((_, verdict)) = client.guarantees.iter().find(|(slug, _)| *slug == rule.rule) else { continue };
-            told += 1;
+            cases += 1;
             let name = names::client(part.history, client.client);
             let findings: Vec<&Finding> = of_rule.iter().copied().filter(|f| f.client == client.client).collect();
             suite.add_test_case(case(part, rule.rule, &name, verdict, &findings));
@@ -43,7 +43,7 @@ fn suite(part: &Part<'_>) -> TestSuite {
         // Findings of clients outside the list, and the verdict of a rule without clients.
         let is_listed = |id: ClientId| judgement.clients.iter().any(|client| client.client == id);
         let others: Vec<&Finding> = of_rule.iter().copied().filter(|f| !is_listed(f.client)).collect();
-        if told == 0 || !others.is_empty() || !is_explained(part, rule.rule, &rule.verdict) {
+        if cases == 0 || !others.is_empty() || !is_explained(part, rule.rule, &rule.verdict) {
             suite.add_test_case(case(part, rule.rule, "the evidence as a whole", &rule.verdict, &others));
         }
     }

@@ -12,9 +12,9 @@ use crate::explain::{names, words};
 use std::io;
 
 /// Limit on the output, in bytes.
-const AT_MOST: usize = 60_000;
+const MAX_BYTES: usize = 60_000;
 /// Rows per table.
-const ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// Writes the summary.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,8 +33,8 @@ impl Sink for Markdown {
             history(&mut text, part);
         }
         let last = "\nThe rest is left out; the human report and the JSON document have everything.\n";
-        if text.len() > AT_MOST {
-            let room = &text.as_bytes()[..AT_MOST - last.len() - 20];
+        if text.len() > MAX_BYTES {
+            let room = &text.as_bytes()[..MAX_BYTES - last.len() - 20];
             text.truncate(room.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
             // An open code block would swallow the closing sentence.
             if text.matches("\n```").count() % 2 == 1 {
@@ -70,7 +70,7 @@ fn history(text: &mut String, part: &Part<'_>) {
             .map(|finding| (finding, 1))
             .chain(hazards.iter().map(|group| (group.first(), group.times())))
             .collect();
-        for &(finding, times) in rows.iter().take(ROWS) {
+        for &(finding, times) in rows.iter().take(MAX_ROWS) {
             let client = names::client(part.history, finding.client);
             let times = if times > 1 { format!("{} times, first: ", words::thousands(times)) } else { String::new() };
             *text += &format!(
@@ -81,13 +81,13 @@ fn history(text: &mut String, part: &Part<'_>) {
                 markdown(&finding.summary)
             );
         }
-        if rows.len() > ROWS {
-            *text += &format!("\nand {} more\n", words::thousands((rows.len() - ROWS) as u64));
+        if rows.len() > MAX_ROWS {
+            *text += &format!("\nand {} more\n", words::thousands((rows.len() - MAX_ROWS) as u64));
         }
     }
     for finding in judgement.findings.iter().filter(|finding| finding.kind != Kind::Hazard) {
         details(text, part, finding);
-        if text.len() > AT_MOST {
+        if text.len() > MAX_BYTES {
             return;
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         let mut out = Vec::new();
         Markdown.write(&sample.report(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.len() <= AT_MOST && text.ends_with("have everything.\n"), "{}", text.len());
+        assert!(text.len() <= MAX_BYTES && text.ends_with("have everything.\n"), "{}", text.len());
         assert_eq!(text.matches("\n```").count() % 2, 0);
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     }

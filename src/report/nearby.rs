@@ -59,12 +59,12 @@ pub fn span(part: &Part<'_>) -> (i64, i64) {
     let facts = part.judgement.findings.iter().flat_map(|f| &f.certificate.facts).map(|f| f.time);
     let recording = || history.cluster().into_iter().map(|cluster| &cluster.recording);
     let asked = recording().flat_map(|r| &r.operations).flat_map(|o| [o.call, o.returned]);
-    let told = recording().flat_map(|r| &r.responses).map(|response| response.time);
+    let received = recording().flat_map(|r| &r.responses).map(|response| response.time);
     let mut known = operations
         .chain(deliveries)
         .chain(calls)
         .chain(asked)
-        .chain(told)
+        .chain(received)
         .chain(facts)
         .filter(|time| time.is_known())
         .map(|time| time.0);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Incarnations to name per client.
-const LIVES: usize = 6;
+const MAX_INCARNATIONS: usize = 6;
 
 /// Exports to list.
 const EXPORTS: usize = 20;
@@ -209,15 +209,15 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     }
     for at in order {
         let lives = &lives_of[at];
-        let mut told: Vec<ToldBy> = lives.iter().map(|life| life.told_by).collect();
-        told.sort_unstable();
-        told.dedup();
-        let why: Vec<&str> = told.iter().map(|t| t.sentence()).collect();
+        let mut identified_by: Vec<ToldBy> = lives.iter().map(|life| life.told_by).collect();
+        identified_by.sort_unstable();
+        identified_by.dedup();
+        let why: Vec<&str> = identified_by.iter().map(|t| t.sentence()).collect();
         let name = history.name(history.clients[at]);
         let name = if name.is_empty() { "unnamed client" } else { name };
         let lives_text = if lives.len() == 1 { "1 life".to_owned() } else { format!("{} lives", lives.len()) };
         page.labelled(2, 2, (Tone::Plain, "-"), &format!("{name}: {lives_text} ({})", why.join("; ")))?;
-        let shown = if page.look().verbose { lives.len() } else { LIVES };
+        let shown = if page.look().verbose { lives.len() } else { MAX_INCARNATIONS };
         let rows: Vec<_> = lives
             .iter()
             .take(shown)

@@ -12,7 +12,7 @@ use crate::model::{Promise, promise};
 use std::io;
 
 /// Requests to explain; the others are counted.
-const SHOWN: usize = 20;
+const MAX_REQUESTS: usize = 20;
 /// Columns for the labels.
 const LABEL: usize = 12;
 
@@ -61,15 +61,15 @@ pub fn write(page: &mut Page<'_>, evidence: &Evidence<'_>, judgement: &Judgement
         page.paragraph(0, Tone::Plain, &format!("No request with {} is in the evidence.", wanted.words()))?;
         return Ok(false);
     }
-    for (at, &id) in meant.iter().take(SHOWN).enumerate() {
+    for (at, &id) in meant.iter().take(MAX_REQUESTS).enumerate() {
         if at > 0 {
             page.gap()?;
         }
         Reading { evidence, judgement, id, operation: history.operation(id) }.write(page)?;
     }
-    if meant.len() > SHOWN {
+    if meant.len() > MAX_REQUESTS {
         page.gap()?;
-        page.paragraph(0, Tone::Faint, &format!("and {} more", thousands((meant.len() - SHOWN) as u64)))?;
+        page.paragraph(0, Tone::Faint, &format!("and {} more", thousands((meant.len() - MAX_REQUESTS) as u64)))?;
     }
     Ok(true)
 }

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Characters per excerpt.
-const LONGEST: usize = 4_000;
+const MAX_CHARACTERS: usize = 4_000;
 
 /// The lines at these positions, if they can be read again and shown.
 pub(super) fn read(history: &History, positions: &[Position]) -> FxHashMap<Position, String> {
@@ -45,7 +45,7 @@ fn excerpt(format: Format, line: &str) -> Option<String> {
         None if ingest::is_operation(format, line) => visible(line.trim_end()).into_owned(),
         None => return None,
     };
-    Some(match text.char_indices().nth(LONGEST) {
+    Some(match text.char_indices().nth(MAX_CHARACTERS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     })

@@ -8,11 +8,11 @@ use crate::report::page::{Page, Tone};
 use std::io;
 
 /// Clients in order are listed singly up to this number.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 /// Unknown clients with one reason are listed singly up to this number.
 const ALIKE: usize = 2;
 /// Clients to name on a line for several.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 /// Columns for the verdict.
 const LABEL: usize = 16;
 
@@ -30,7 +30,7 @@ pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     for group in by_reason(grave(|v| matches!(v, Verdict::Unknown(_)))) {
         fold(page, part, &group, ALIKE)?;
     }
-    fold(page, part, &grave(|v| matches!(v, Verdict::Holds)), LISTED)?;
+    fold(page, part, &grave(|v| matches!(v, Verdict::Holds)), MAX_LISTED)?;
     for group in by_reason(grave(|v| matches!(v, Verdict::NotChecked(_)))) {
         fold(page, part, &group, ALIKE)?;
     }
@@ -53,10 +53,10 @@ fn fold(page: &mut Page<'_>, part: &Part<'_>, clients: &[&ClientReport], listed:
     if clients.len() <= listed || page.look().verbose {
         return clients.iter().try_for_each(|client| line(page, part, client));
     }
-    let named: Vec<String> = clients.iter().take(NAMED).map(|c| names::client(part.history, c.client)).collect();
+    let named: Vec<String> = clients.iter().take(MAX_NAMED).map(|c| names::client(part.history, c.client)).collect();
     let mut text = format!("{}: {}", count(clients.len() as u64, "client"), named.join(", "));
-    if clients.len() > NAMED {
-        text += &format!(" and {} more", thousands((clients.len() - NAMED) as u64));
+    if clients.len() > MAX_NAMED {
+        text += &format!(" and {} more", thousands((clients.len() - MAX_NAMED) as u64));
     }
     let verdict = &clients[0].verdict;
     if !verdict.reason().is_empty() {

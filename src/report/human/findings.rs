@@ -6,22 +6,22 @@ use crate::explain::words::{count, moment, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
-use crate::report::cause_tree::{Forest, told_by_rule};
+use crate::report::cause_tree::{Forest, counts_by_rule};
 use crate::report::hazards::HazardGroup;
 use crate::report::page::{Column, Page, Row, Tone};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
 
 /// Findings of one rule and kind with a paragraph. The next ones are short, the others counted.
-const IN_FULL: usize = 5;
+const MAX_IN_FULL: usize = 5;
 /// Findings of one rule and kind to show.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// Clients with hazards of one rule to show.
-const HAZARDS: usize = 3;
+const MAX_HAZARDS: usize = 3;
 /// Consequences of one finding to show.
-const CONSEQUENCES: usize = 6;
+const MAX_CONSEQUENCES: usize = 6;
 /// Consequences to show even if they have one rule.
-const FEW: usize = 3;
+const MIN_CONSEQUENCES: usize = 3;
 /// Columns for the labels of a paragraph.
 const LABEL: usize = 16;
 /// Indentation below a title.
@@ -45,12 +45,12 @@ pub(super) fn write(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             let seen = met.entry(finding.rule).or_default();
             *seen += 1;
             match *seen {
-                n if n <= IN_FULL || page.look().verbose => {
+                n if n <= MAX_IN_FULL || page.look().verbose => {
                     page.gap()?;
                     paragraph(page, part.history, finding)?;
                     consequences(page, part.history, &forest, at, BODY)?;
                 }
-                n if n <= SHOWN => {
+                n if n <= MAX_SHOWN => {
                     page.gap()?;
                     brief(page, part.history, finding, 0, "")?;
                     consequences(page, part.history, &forest, at, BODY)?;
@@ -208,23 +208,23 @@ fn consequences(
     let mut rules = FxHashSet::default();
     let mut shown = 0;
     // The first finding of each rule represents the others.
-    let stands = |child: &&usize| {
+    let is_shown = |child: &&usize| {
         let first = rules.insert(forest.findings[**child].rule);
-        let stands = page.look().verbose || children.len() <= FEW || (first && shown < CONSEQUENCES);
-        shown += usize::from(stands);
-        stands
+        let is_shown = page.look().verbose || children.len() <= MIN_CONSEQUENCES || (first && shown < MAX_CONSEQUENCES);
+        shown += usize::from(is_shown);
+        is_shown
     };
-    let (standing, others): (Vec<&usize>, Vec<&usize>) = children.iter().partition(stands);
-    for &child in standing {
+    let (listed, others): (Vec<&usize>, Vec<&usize>) = children.iter().partition(is_shown);
+    for &child in listed {
         page.gap()?;
         brief(page, history, &forest.findings[child], indent, "└ ")?;
         // Deeper levels keep the third indentation, since columns are limited.
         consequences(page, history, forest, child, (indent + BODY).min(4 * BODY))?;
     }
     if !others.is_empty() {
-        let told = told_by_rule(history, others.iter().map(|at| &forest.findings[**at]));
+        let counts = counts_by_rule(history, others.iter().map(|at| &forest.findings[**at]));
         page.gap()?;
-        let text = format!("and {}: {told}", count(others.len() as u64, "more consequence"));
+        let text = format!("and {}: {counts}", count(others.len() as u64, "more consequence"));
         page.paragraph(indent, Tone::Faint, &text)?;
     }
     Ok(())
@@ -247,7 +247,7 @@ fn hazards(page: &mut Page<'_>, history: &History, forest: &Forest<'_>) -> io::R
                 page.gap()?;
                 brief(page, history, finding, 0, "")?;
             }
-        } else if *seen <= HAZARDS {
+        } else if *seen <= MAX_HAZARDS {
             page.gap()?;
             folded(page, history, group)?;
         } else {

@@ -83,7 +83,7 @@ fn histories(page: &mut Page<'_>, parts: &[Part<'_>]) -> io::Result<()> {
 }
 
 /// Number of findings of a kind. Hazards count once per rule and client.
-fn told(findings: &[Finding], kind: Kind) -> u64 {
+fn count_of(findings: &[Finding], kind: Kind) -> u64 {
     match kind {
         Kind::Hazard => HazardGroup::all(findings.iter()).len() as u64,
         kind => findings.iter().filter(|f| f.kind == kind).count() as u64,
@@ -91,7 +91,7 @@ fn told(findings: &[Finding], kind: Kind) -> u64 {
 }
 
 fn sentence(report: &Report<'_>) -> String {
-    let of = |kind: Kind| report.histories.iter().map(|part| told(&part.judgement.findings, kind)).sum::<u64>();
+    let of = |kind: Kind| report.histories.iter().map(|part| count_of(&part.judgement.findings, kind)).sum::<u64>();
     let explained = |kind: Kind| {
         // Hazards are counted by rule and client, not one by one.
         if kind == Kind::Hazard {

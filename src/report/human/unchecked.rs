@@ -10,10 +10,10 @@ use std::io;
 const PROBLEMS: usize = 5;
 
 /// Up to this number, ignored files are named.
-const FEW: usize = 3;
+const MAX_NAMED_FILES: usize = 3;
 
 /// Rules without evidence to name. An etcd cluster's history has forty, about many topics.
-const NAMED: usize = 8;
+const MAX_NAMED_RULES: usize = 8;
 
 /// Rules that are undecided, unchecked and held, in this order.
 pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
@@ -22,9 +22,9 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     if !open.is_empty() {
         page.title("Undecided")?;
         // A suspect already states the reason.
-        let (told, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(|rule| is_told(part, rule));
-        if !told.is_empty() {
-            let slugs: Vec<&str> = told.iter().map(|rule| rule.rule).collect();
+        let (explained, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(|rule| is_explained(part, rule));
+        if !explained.is_empty() {
+            let slugs: Vec<&str> = explained.iter().map(|rule| rule.rule).collect();
             page.labelled(2, 2, (Tone::Faint, "-"), &format!("{}: see the suspects", slugs.join(", ")))?;
         }
         grouped(page, &rest)?;
@@ -46,7 +46,7 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
             unmet.into_iter().partition(|r| r.verdict.reason().starts_with(NO_EVIDENCE) && !page.look().verbose);
         grouped(page, &other)?;
         // The page of each rule lists its needs; thirty of them in a row would hide the rest.
-        if lacking.len() > NAMED {
+        if lacking.len() > MAX_NAMED_RULES {
             let text = format!(
                 "{}: the evidence they need is absent (--verbose lists the rules and their needs)",
                 count(lacking.len() as u64, "rule")
@@ -71,7 +71,7 @@ pub(super) fn rules(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
 }
 
 /// Whether a suspect states why a rule is undecided.
-fn is_told(part: &Part<'_>, rule: &RuleReport) -> bool {
+fn is_explained(part: &Part<'_>, rule: &RuleReport) -> bool {
     part.judgement.findings.iter().any(|finding| {
         finding.kind == Kind::Suspect
             && finding.rule == rule.rule
@@ -122,7 +122,7 @@ pub(super) fn inputs(page: &mut Page<'_>, part: &Part<'_>) -> io::Result<()> {
     if ignored.is_empty() {
         return Ok(());
     }
-    if page.look().verbose || ignored.len() <= FEW {
+    if page.look().verbose || ignored.len() <= MAX_NAMED_FILES {
         page.title(&format!("Ignored: {} without evidence", count(ignored.len() as u64, "file")))?;
         for file in ignored {
             let reason = file.ignored.as_deref().unwrap_or("no format of evidence");

@@ -20,11 +20,11 @@ use std::collections::BTreeMap;
 use std::io;
 
 /// Results that code scanning keeps of a run.
-const RESULTS: usize = 5_000;
+const MAX_RESULTS: usize = 5_000;
 /// Further occurrences of a result, as related locations.
-const RELATED: usize = 90;
+const MAX_RELATED: usize = 90;
 /// Problems of the input to report.
-const PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 /// Name of the fingerprint. A changed computation needs a new number.
 const FINGERPRINT: &str = "retrograde/v1";
 
@@ -44,8 +44,8 @@ fn log(report: &Report<'_>) -> Log {
         report.histories.iter().flat_map(|part| part.judgement.findings.iter().map(move |f| (part, f))).collect();
     // Gravest first; the sort is stable.
     all.sort_by_key(|(_, finding)| finding.kind);
-    let left_out = all.len().saturating_sub(RESULTS);
-    all.truncate(RESULTS);
+    let left_out = all.len().saturating_sub(MAX_RESULTS);
+    all.truncate(MAX_RESULTS);
     let mut met: FxHashMap<String, usize> = FxHashMap::default();
     let results = all
         .into_iter()
@@ -109,8 +109,10 @@ fn notifications(report: &Report<'_>, left_out: usize) -> Vec<Notification> {
     let note = |level, text: String| Notification { level, message: Message::text(text), locations: Vec::new() };
     let mut notes = Vec::new();
     if left_out > 0 {
-        let text =
-            format!("{} more findings are left out: code scanning keeps {RESULTS}.", words::thousands(left_out as u64));
+        let text = format!(
+            "{} more findings are left out: code scanning keeps {MAX_RESULTS}.",
+            words::thousands(left_out as u64)
+        );
         notes.push(note("warning", text));
     }
     for part in &report.histories {
@@ -119,7 +121,7 @@ fn notifications(report: &Report<'_>, left_out: usize) -> Vec<Notification> {
         }
         notes.extend(part.judgement.unchecked.iter().map(|text| note("note", text.clone())));
         let problems = part.history.problems.iter().chain(&part.judgement.problems);
-        notes.extend(problems.take(PROBLEMS).map(|problem| {
+        notes.extend(problems.take(MAX_PROBLEMS).map(|problem| {
             let text = format!("Expected {}, found {}.", problem.expected, problem.found);
             let place = Place { artifact_location: Artifact { uri: uri(&problem.path) }, region: region(problem.line) };
             let location = Location { id: None, physical_location: place, message: None };
@@ -148,7 +150,7 @@ fn outcome(history: &History, finding: &Finding, fingerprint: String) -> Outcome
         .collect();
     // The location of a result is the last fact, which completes the contradiction.
     let last = certificate.facts.iter().rev().find_map(|fact| location(history, fact, None, None));
-    let others = finding.occurrences.iter().skip(1).take(RELATED).enumerate().filter_map(|(at, occurrence)| {
+    let others = finding.occurrences.iter().skip(1).take(MAX_RELATED).enumerate().filter_map(|(at, occurrence)| {
         let fact = occurrence.facts.last()?;
         location(history, fact, Some(at + 1), Some("another occurrence".to_owned()))
     });

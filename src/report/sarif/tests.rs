@@ -14,10 +14,10 @@ fn a_finding_is_a_result_with_its_facts_as_a_flow() {
 #[test]
 fn more_than_code_scanning_keeps_is_left_out_and_said() {
     let mut sample = sample::restart(str::to_owned);
-    sample.judgement.findings = sample.judgement.findings.iter().cycle().take(RESULTS + 7).cloned().collect();
+    sample.judgement.findings = sample.judgement.findings.iter().cycle().take(MAX_RESULTS + 7).cloned().collect();
     let log = log_of(&sample);
     let results = log["runs"][0]["results"].as_array().unwrap();
-    assert_eq!(results.len(), RESULTS);
+    assert_eq!(results.len(), MAX_RESULTS);
     let levels: Vec<&str> = results.iter().map(|result| result["level"].as_str().unwrap()).collect();
     assert!(levels.is_sorted_by_key(|level| ["error", "warning", "note"].iter().position(|l| l == level)));
     let notes = log["runs"][0]["invocations"][0]["toolExecutionNotifications"].to_string();
@@ -25,7 +25,7 @@ fn more_than_code_scanning_keeps_is_left_out_and_said() {
     let mut prints: Vec<String> = results.iter().map(|r| r["partialFingerprints"].to_string()).collect();
     prints.sort_unstable();
     prints.dedup();
-    assert_eq!(prints.len(), RESULTS, "alerts of one fingerprint would be one alert");
+    assert_eq!(prints.len(), MAX_RESULTS, "alerts of one fingerprint would be one alert");
 }
 
 #[test]

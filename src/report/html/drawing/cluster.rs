@@ -58,13 +58,13 @@ impl Drawing<'_> {
                     self.rows[lane].push(row);
                 }
                 for response in responses.iter().filter(|response| response.time.is_known()) {
-                    let told = response.events.of(&recording.events).len().max(1);
-                    if events < told || !self.near.covers(response.time, response.time) {
-                        self.picture.omitted[1] += told as u64;
+                    let new = response.events.of(&recording.events).len().max(1);
+                    if events < new || !self.near.covers(response.time, response.time) {
+                        self.picture.omitted[1] += new as u64;
                         continue;
                     }
-                    events -= told;
-                    self.told(cluster, watch, response, &mut ticks);
+                    events -= new;
+                    self.add_ticks(cluster, watch, response, &mut ticks);
                 }
                 self.watched(cluster, watch, lane, self.time(last));
             }
@@ -127,7 +127,7 @@ impl Drawing<'_> {
     }
 
     /// Adds the events of a response, or its progress or error if it has none.
-    fn told(&mut self, cluster: &Cluster, watch: &Watch, response: &Response, ticks: &mut Vec<Tick>) {
+    fn add_ticks(&mut self, cluster: &Cluster, watch: &Watch, response: &Response, ticks: &mut Vec<Tick>) {
         let t = self.time(response.time);
         let file = watch.position.file.0;
         for event in response.events.of(&cluster.recording.events) {

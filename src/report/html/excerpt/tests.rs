@@ -115,5 +115,5 @@ fn an_operation_of_a_log_is_shown_as_it_stands_and_no_longer_than_a_screen() {
     assert_eq!(excerpt(Format::Audit, line), None);
     assert_eq!(excerpt(Format::Edn, "{:password \"hidden\"}"), None);
     let long = format!("{{:process 0, :type :ok, :f :read, :value \"{}\"}}", "x".repeat(100_000));
-    assert_eq!(excerpt(Format::Edn, &long).unwrap().chars().count(), LONGEST + 1);
+    assert_eq!(excerpt(Format::Edn, &long).unwrap().chars().count(), MAX_CHARACTERS + 1);
 }
