@@ -18,9 +18,14 @@
 //!   written, and `expected.json`. A variant without `story.sketch` was recorded on real servers; its `expected.json`
 //!   names the sources.
 //!
+//! `expected.json` beside operation logs and reports has their findings in full, and a trial of its own tests that each of
+//! its entries is a case.
+//!
 //! Sketches carry their expectations in lines of the form `#= KIND RULE by WHOM: CLIENT`, and `#= verdict WORD`. `UPDATE=1`
 //! writes expectations (and the incidents' evidence) anew.
 
+#[path = "support/case_findings.rs"]
+mod case_findings;
 #[path = "support/expectation.rs"]
 mod expectation;
 
@@ -50,6 +55,7 @@ fn main() {
             let title = format!("rules/{}/{}", name(&folder), name(&file));
             trials.push(Trial::test(title, move || operation_log(&file, None)));
         }
+        trials.extend(expected_entries(&folder));
         for inner in folders(&folder) {
             let slug = slug.clone();
             if inner.extension().is_some_and(|extension| extension == "report") {
@@ -62,6 +68,7 @@ fn main() {
         }
     }
     for folder in folders(&root.join("models")) {
+        trials.extend(expected_entries(&folder));
         for file in logs(&folder) {
             let (model, title) = (name(&folder), format!("models/{}/{}", name(&folder), name(&file)));
             trials.push(Trial::test(title, move || operation_log(&file, Some(&model))));
@@ -196,6 +203,7 @@ fn operation_log(file: &Path, model: Option<&str>) -> Result<(), Failed> {
         }
     }
     let judgement = retrograde::judge(history, &retrograde::Options::default());
+    case_findings::compare(file, history, &judgement)?;
     let kind = name(file).split('-').next().unwrap_or_default().to_owned();
     let expected = match kind.as_str() {
         "violation" => "violated",
@@ -219,6 +227,7 @@ fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
     let histories = load_each(inputs, &retrograde::read_options(), &Domains::default(), &());
     let [history] = histories.as_slice() else { return Err("one report is one history".into()) };
     let judgement = judged(history);
+    case_findings::compare(folder, history, &judgement)?;
     let found: Vec<_> = judgement.findings.iter().map(|f| (f.kind_word(), f.rule, f.summary.as_str())).collect();
     if name(folder).starts_with("violation") {
         let named = found.iter().any(|(kind, rule, _)| *kind == "violation" && *rule == slug);
@@ -235,6 +244,17 @@ fn etcd_report(slug: &str, folder: &Path) -> Result<(), Failed> {
         ("holds", true) => Ok(()),
         _ => Err(format!("{:?}; {found:?}", judgement.verdict).into()),
     }
+}
+
+/// A test that each entry of a folder's `expected.json` is a case in it.
+fn expected_entries(folder: &Path) -> Option<Trial> {
+    let (file, folder) = (folder.join(case_findings::FILE), folder.to_owned());
+    let title = format!("{}/{}", name(&folder), case_findings::FILE);
+    let test = move || match case_findings::of_folder(&folder)?.keys().find(|case| !folder.join(case).exists()) {
+        Some(missing) => Err(format!("{missing} does not exist").into()),
+        None => Ok(()),
+    };
+    file.exists().then(|| Trial::test(title, test))
 }
 
 /// A published bug names its issue first and has the findings of its sketch; its fix has none.

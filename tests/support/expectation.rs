@@ -1,13 +1,22 @@
 //! The expected result of a history: kind, rule, whose promise, client; and the verdict.
 
 use libtest_mimic::Failed;
-use retrograde::check::{BrokenBy, Judgement};
+use retrograde::check::{BrokenBy, Finding, Judgement};
 use retrograde::history::History;
 use std::collections::BTreeSet;
 
 /// Whether `UPDATE=1` asks to rewrite expectations.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
+}
+
+/// The word for the party that broke its promise.
+pub fn whom(finding: &Finding) -> &'static str {
+    match finding.broken_by {
+        BrokenBy::Server => "server",
+        BrokenBy::Client => "client",
+        BrokenBy::Nobody => "nobody",
+    }
 }
 
 /// Findings as lines `KIND RULE by WHOM: CLIENT`, in order, without repeats.
@@ -23,11 +32,7 @@ impl Expectation {
     /// The result of a judgement.
     pub fn of(history: &History, judgement: &Judgement) -> Expectation {
         let findings = judgement.findings.iter().map(|f| {
-            let whom = match f.broken_by {
-                BrokenBy::Server => "server",
-                BrokenBy::Client => "client",
-                BrokenBy::Nobody => "nobody",
-            };
+            let whom = whom(f);
             // Without a known client the line ends with the colon.
             let client = history.client_name(f.incarnation);
             format!("{} {} by {whom}: {client}", f.kind_word(), f.rule).trim_end().to_owned()

@@ -11,7 +11,8 @@ pub(super) fn incoherent(r: &Recorded<'_>, how: Incoherence) -> (Symbol, String,
     let counted = |at: u32| {
         let result = &r.recording.results[at as usize];
         let says = format!("was answered a count of {}, and {} keys", result.count, result.pairs.len);
-        let summary = format!("An answer counts {} keys and shows {}.", result.count, result.pairs.len);
+        let summary =
+            format!("The count of an answer is {}, but the number of its keys is {}.", result.count, result.pairs.len);
         (Symbol::NONE, says, summary)
     };
     match how {
