@@ -26,6 +26,7 @@ use crate::search::tight_vec;
 use crate::search::verdict::Limit;
 use checkpoint::{Checkpoint, CheckpointLog};
 use speculation::SpliceCandidates;
+use std::mem::take;
 use std::sync::Arc;
 
 mod checkpoint;
@@ -301,10 +302,10 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 optional: (least, most_optional(least)),
             };
             let more = generator.find(memory, guard)?;
-            let moves = std::mem::take(&mut self.moves);
+            let (found, steps) = (take(&mut self.moves.found), take(&mut self.moves.steps));
             let (mut kept, mut looked) = (Ok(()), self.work);
-            for found in &moves.found {
-                self.insert_if_undominated(self.current_layer + 1, found.to.clone(), moves.steps(found));
+            for each in &found {
+                self.insert_if_undominated(self.current_layer + 1, each.to.clone(), each.steps(&steps));
                 // Comparing thousands with thousands takes seconds.
                 if self.work - looked > 1024 {
                     looked = self.work;
@@ -314,7 +315,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                     }
                 }
             }
-            self.moves = moves;
+            (self.moves.found, self.moves.steps) = (found, steps);
             kept?;
             if !more {
                 return Ok(());
@@ -413,7 +414,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 node.is_open = false;
                 self.active.push((at, node.at.clone()));
             }
-            self.open_total -= std::mem::take(&mut layer.open_count) as usize;
+            self.open_total -= take(&mut layer.open_count) as usize;
             return;
         }
         let mut open_nodes: Vec<usize> = (0..layer.nodes.len()).filter(|&at| layer.nodes[at].is_open).collect();
@@ -482,10 +483,12 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     }
 
     /// Checks the limits after every 1024 units of work.
+    #[inline]
     fn check_limits(&mut self, memory: usize, guard: &BudgetGuard<'_>) -> Result<(), Limit> {
-        if self.work() - self.last_check <= 1024 {
-            return Ok(());
-        }
+        if self.work() - self.last_check <= 1024 { Ok(()) } else { self.check_limits_now(memory, guard) }
+    }
+
+    fn check_limits_now(&mut self, memory: usize, guard: &BudgetGuard<'_>) -> Result<(), Limit> {
         self.last_check = self.work();
         match guard.reached() {
             Some(limit) => Err(limit),

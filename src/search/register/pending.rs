@@ -23,10 +23,12 @@ struct Class {
     future: u32,
 }
 
-/// A pending operation.
+/// A pending operation. Its class and its invocation are copied from the schedule, because each step of the search reads them.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     operation: u32,
+    class: u32,
+    invoked: u32,
     /// The slot of the operation of its class that returns before it, or `NONE`.
     before: u32,
     /// The slot of the operation of its class that returns next, or `NONE`.
@@ -61,7 +63,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         let mut open = PendingOps {
             at,
             classes: vec![Class { head: NONE, tail: NONE, future: 0 }; automaton.kinds.len()],
-            slots: vec![Slot { operation: NONE, before: NONE, next: NONE }; course.slots],
+            slots: vec![Slot { operation: NONE, class: NONE, invoked: NEVER, before: NONE, next: NONE }; course.slots],
             failed: M::none(course.slots),
             failed_pending: 0,
             observers: M::none(course.slots),
@@ -74,7 +76,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         for (number, &Operation { class, slot, invoked, returned }) in relevant {
             match (invoked < at, returned) {
                 (true, NEVER) => open.available[slot as usize] += 1,
-                (true, _) if returned >= at => open.enter(number, class, slot),
+                (true, _) if returned >= at => open.enter(number),
                 (false, _) if returned != NEVER => {
                     open.classes[class as usize].future += 1;
                     open.failing += u32::from(matches!(automaton.kinds[class as usize], Kind::FailedCas(_)));
@@ -120,7 +122,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             return Passed::Nothing;
         }
         self.classes[class as usize].future -= 1;
-        self.enter(operation, class, slot);
+        self.enter(operation);
         if let Kind::FailedCas(_) = self.kind(slot) {
             self.failing -= 1;
         }
@@ -131,7 +133,8 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     pub(super) fn leave(&mut self, slot: u32) {
         let class = self.class(slot) as usize;
         let Slot { before, next, .. } = self.slots[slot as usize];
-        self.link(class, before, next);
+        self.set_next(class, before, next);
+        self.set_before(class, next, before);
         self.failed_pending -= u32::from(self.failed.has(slot));
         self.failed.remove(slot);
         self.observers.remove(slot);
@@ -155,7 +158,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
                 continue;
             }
             if event.is_return() {
-                self.enter(operation, class, slot);
+                self.enter(operation);
             } else if returned == NEVER {
                 self.available[slot as usize] -= 1;
             } else {
@@ -169,27 +172,15 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         }
     }
 
-    fn enter(&mut self, operation: u32, class: u32, slot: u32) {
-        let returned = self.schedule().operation(operation).returned;
-        let ends = &mut self.classes[class as usize];
-        match ends.tail {
-            NONE => {
-                (ends.head, ends.tail) = (slot, slot);
-                self.slots[slot as usize] = Slot { operation, before: NONE, next: NONE };
-            }
-            // The usual case: it returns after all that are pending.
-            tail if self.problem.schedule.operation(self.slots[tail as usize].operation).returned < returned => {
-                ends.tail = slot;
-                self.slots[tail as usize].next = slot;
-                self.slots[slot as usize] = Slot { operation, before: tail, next: NONE };
-            }
-            _ => {
-                let (before, next) = self.place(class, returned);
-                self.slots[slot as usize].operation = operation;
-                self.link(class as usize, before, slot);
-                self.link(class as usize, slot, next);
-            }
-        }
+    fn enter(&mut self, operation: u32) {
+        let Operation { class, slot, invoked, returned } = *self.schedule().operation(operation);
+        let tail = self.classes[class as usize].tail;
+        // The usual case: it returns after all that are pending.
+        let (before, next) =
+            if tail == NONE || self.returned(tail) < returned { (tail, NONE) } else { self.place(class, returned) };
+        self.slots[slot as usize] = Slot { operation, class, invoked, before, next };
+        self.set_next(class as usize, before, slot);
+        self.set_before(class as usize, next, slot);
         match self.automaton().kinds[class as usize] {
             Kind::Read(_) => self.observers.add(slot),
             Kind::FailedCas(_) => {
@@ -220,16 +211,19 @@ impl<'p, M: Mask> PendingOps<'p, M> {
         }
     }
 
-    /// Links two pending operations of a class that are neighbours by return; `NONE` is an end of the list.
-    #[inline]
-    fn link(&mut self, class: usize, before: u32, next: u32) {
-        match before {
+    /// Sets the slot that follows another one by return. After `NONE` comes the first of the class.
+    fn set_next(&mut self, class: usize, of: u32, next: u32) {
+        match of {
             NONE => self.classes[class].head = next,
-            before => self.slots[before as usize].next = next,
+            of => self.slots[of as usize].next = next,
         }
-        match next {
+    }
+
+    /// Sets the slot that precedes another one by return. Before `NONE` comes the last of the class.
+    fn set_before(&mut self, class: usize, of: u32, before: u32) {
+        match of {
             NONE => self.classes[class].tail = before,
-            next => self.slots[next as usize].before = before,
+            of => self.slots[of as usize].before = before,
         }
     }
 
@@ -239,7 +233,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
     }
 
     pub(super) fn class(&self, slot: u32) -> u32 {
-        self.schedule().operation(self.operation(slot)).class
+        self.slots[slot as usize].class
     }
 
     pub(super) fn kind(&self, slot: u32) -> Kind {
@@ -248,7 +242,7 @@ impl<'p, M: Mask> PendingOps<'p, M> {
 
     /// The event at which the operation of a slot was invoked.
     pub(super) fn invoked(&self, slot: u32) -> u32 {
-        self.schedule().operation(self.operation(slot)).invoked
+        self.slots[slot as usize].invoked
     }
 
     /// The event at which the operation of a slot returns.
@@ -328,10 +322,15 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             }
             slot = self.next(slot);
         }
-        if self.failed_pending > 0 {
-            let explains = |&slot: &u32| self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before;
-            let failed: Vec<u32> = self.failed.minus(done).filter(explains).collect();
-            failed.into_iter().for_each(|slot| serve(done, slot));
+        for word in 0..if self.failed_pending > 0 { self.failed.len() } else { 0 } {
+            let mut failed = self.failed.word(word) & !done.word(word);
+            while failed != 0 {
+                let slot = word as u32 * 64 + failed.trailing_zeros();
+                if self.kind(slot) != Kind::FailedCas(state) && self.invoked(slot) < before {
+                    serve(done, slot);
+                }
+                failed &= failed - 1;
+            }
         }
     }
 

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(super) struct WitnessBuilder<'p, M> {
     open: PendingOps<'p, M>,
     witness: PartialWitness<M>,
+    /// Slots that [`Self::serve`] linearizes at one time: its memory is used again.
+    served: Vec<u32>,
 }
 
 /// The places of the operations that a part of the steps linearizes.
@@ -79,7 +81,7 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
             insert_before: vec![NONE; schedule.slots],
             first_item: 0,
         };
-        WitnessBuilder { witness, open: PendingOps::new(problem, 0) }
+        WitnessBuilder { witness, open: PendingOps::new(problem, 0), served: Vec::new() }
     }
 
     /// The builder after a boundary, on the way to event `to`. `steps` led to the boundary.
@@ -96,7 +98,8 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
             insert_before: (1..=slots).collect(),
             first_item: 1 + slots,
         };
-        let mut builder = WitnessBuilder { witness, open: PendingOps::new(problem, boundary.event) };
+        let mut builder =
+            WitnessBuilder { witness, open: PendingOps::new(problem, boundary.event), served: Vec::new() };
         let (automaton, schedule) = (builder.open.automaton(), builder.open.schedule());
         let class = |step: &Step| schedule.operation(step.operation()).class;
         let (mut state, mut since) = (builder.witness.state, 0);
@@ -255,10 +258,10 @@ impl<'p, M: Mask> WitnessBuilder<'p, M> {
 
     /// Linearizes the pending reads and failed compare-and-sets that a state explains and that were invoked before an event.
     fn serve(&mut self, state: u32, before: u32, place: u32) {
-        let mut served = Vec::new();
+        let served = &mut self.served;
         self.open.serve_each(&mut self.witness.linearized, state, before, |slot| served.push(slot));
         served.sort_unstable();
-        for slot in served {
+        for slot in served.drain(..) {
             self.witness.put(self.open.operation(slot), place);
         }
     }

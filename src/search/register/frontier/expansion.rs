@@ -19,6 +19,7 @@ use crate::search::register::pruning::Width;
 use crate::search::register::successors::{Generator, Successors};
 use crate::search::verdict::Limit;
 use rayon::prelude::*;
+use std::mem::take;
 
 #[cfg(test)]
 mod tests;
@@ -213,16 +214,16 @@ impl<M: Mask> Expansion<'_, '_, M> {
                 optional: (least, most_optional(least)),
             };
             let more = generator.find(self.memory, guard)?;
-            let moves = std::mem::take(&mut chunk.moves);
+            let (found, steps) = (take(&mut chunk.moves.found), take(&mut chunk.moves.steps));
             // Comparing thousands with thousands takes seconds.
             let at_a_time = MAX_COMPARISONS / (self.next.len() + 1) + 1;
-            for some in moves.found.chunks(at_a_time) {
+            for some in found.chunks(at_a_time) {
                 if let Some(limit) = guard.reached() {
                     return Err(limit);
                 }
-                some.iter().for_each(|found| self.add(chunk, found.to.clone(), moves.steps(found)));
+                some.iter().for_each(|each| self.add(chunk, each.to.clone(), each.steps(&steps)));
             }
-            chunk.moves = moves;
+            (chunk.moves.found, chunk.moves.steps) = (found, steps);
             if chunk.bytes(self.heap) > self.memory {
                 return Err(Limit::Memory);
             }

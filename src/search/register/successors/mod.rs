@@ -96,11 +96,18 @@ pub(super) struct Move<M> {
     steps: (u32, u32),
 }
 
+impl<M> Move<M> {
+    /// Its steps among those of all moves.
+    pub(super) fn steps<'s>(&self, all: &'s [Step]) -> &'s [Step] {
+        &all[self.steps.0 as usize..self.steps.1 as usize]
+    }
+}
+
 /// The moves of one configuration. Their memory is used again for the next one.
 #[derive(Debug)]
 pub(super) struct Successors<M> {
     pub(super) found: Vec<Move<M>>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// Partial moves looked at: a measure of the work.
     pub(super) work: u64,
     /// Partial moves of one configuration, at most: there can be millions.
@@ -134,11 +141,6 @@ impl<M> Default for Successors<M> {
 }
 
 impl<M: Mask> Successors<M> {
-    /// The steps of a finished move.
-    pub(super) fn steps(&self, of: &Move<M>) -> &[Step] {
-        &self.steps[of.steps.0 as usize..of.steps.1 as usize]
-    }
-
     /// Adds the work and the suspicion of moves that another thread generated.
     pub(super) fn join(&mut self, others: Successors<M>) {
         self.work += others.work;
@@ -394,26 +396,40 @@ impl<M: Mask> Generator<'_, '_, M> {
             return;
         }
         if self.reductions.supply && at.used != UNUSED {
-            self.forget_uses(&mut at, begin);
+            self.forget_uses(&mut at, optional, begin);
         }
         at.linearized.remove(self.slot);
         at.absorbable.remove(self.slot);
         self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
     }
 
-    /// Forgets uses of crashed operations that cannot matter any more: of the classes in the steps from `begin` on, and now and
-    /// then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the square of
+    /// Forgets uses of crashed operations that cannot matter any more: of the `optional` ones in the steps from `begin` on, and
+    /// now and then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the square of
     /// its length.
-    fn forget_uses(&mut self, at: &mut Configuration<M>, begin: usize) {
+    fn forget_uses(&mut self, at: &mut Configuration<M>, optional: u32, begin: usize) {
         let (open, uses) = (self.open, &*self.uses);
         // A search on several threads does the same, because this depends only on the configuration and the event.
         let turn = u64::from(open.at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let of_all = (turn * (uses.classes(at.used).count() as u64 / 2)) >> 32 == 0;
-        let steps = self.moves.steps[begin..].iter().filter(|_| !of_all);
-        let used = steps.map(|step| open.schedule().operation(step.operation())).filter(|used| used.returned == NEVER);
-        let all = uses.classes(at.used).filter(|_| of_all);
-        let mut spent: Vec<u32> =
-            used.map(|used| used.slot).chain(all).filter(|&optional| open.is_spent(optional, at, uses)).collect();
+        if optional == 0 && !of_all {
+            return;
+        }
+        let mut spent: Vec<u32> = Vec::new();
+        let mut look = |optional| {
+            if open.is_spent(optional, at, uses) {
+                spent.push(optional);
+            }
+        };
+        if of_all {
+            uses.classes(at.used).for_each(look);
+        } else {
+            for step in &self.moves.steps[begin..] {
+                let used = open.schedule().operation(step.operation());
+                if used.returned == NEVER {
+                    look(used.slot);
+                }
+            }
+        }
         if !spent.is_empty() {
             spent.sort_unstable();
             at.used = self.uses.without(at.used, &spent);
