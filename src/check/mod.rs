@@ -42,7 +42,7 @@ mod clusters;
 mod etcd;
 pub(crate) mod facts;
 mod linearizability;
-mod premises;
+pub(crate) mod premises;
 mod protocol;
 mod published;
 mod reads;

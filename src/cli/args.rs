@@ -32,7 +32,7 @@ pub enum Command {
     Rules(Rules),
     /// Show the contents of the evidence: inputs, domains, clients, coverage.
     Show(Show),
-    /// Explain one request: was this read stale, and whose fault was it?
+    /// Explain one request: was this read stale, and whose fault was it? Or the decisions of a client on old state.
     Explain(Explain),
     /// Read and join evidence into one small file, which every command accepts instead of the evidence.
     #[command(after_help = PACKED)]
@@ -228,11 +228,11 @@ pub struct Explain {
     /// The request with this audit id.
     #[arg(long, value_name = "ID")]
     pub audit_id: Option<String>,
-    /// Requests of clients whose user name or incarnation contains this.
+    /// Requests of clients whose user name or incarnation contains this; without --key, their decisions on old state.
     #[arg(long, value_name = "CLIENT", required_unless_present = "audit_id")]
     pub client: Option<String>,
     /// Requests for a key or with it in the answer, such as 'pods default/web-0' or web-0.
-    #[arg(long, value_name = "KEY", required_unless_present = "audit_id")]
+    #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 }
 

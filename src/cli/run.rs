@@ -12,7 +12,7 @@ use crate::history::History;
 use crate::history::Nature;
 use crate::order::Order;
 use crate::report::page::{Column, Look, Page, Row, Tone};
-use crate::report::{Part, Report, calls, cluster, contract, evidence, overview, reading};
+use crate::report::{Part, Report, calls, cluster, contract, decisions, evidence, overview, reading};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -85,9 +85,12 @@ pub fn explain(mut plan: Explaining, out: &mut dyn Write) -> anyhow::Result<Exit
     let mut met = false;
     for history in histories.iter().filter(|history| history.nature() != Nature::Operations) {
         let order = Order::derive(history, &plan.input.order);
-        let judgement = check::judge(history, &order, &options);
         let evidence = check::Evidence { history, order: &order, options: &options, facts: &check::Facts::default() };
-        met |= reading::write(page, &evidence, &judgement, &plan.wanted)?;
+        met |= if plan.wanted.is_of_a_client() {
+            decisions::write(page, &evidence, &plan.wanted)?
+        } else {
+            reading::write(page, &evidence, &check::judge(history, &order, &options), &plan.wanted)?
+        };
     }
     out.flush()?;
     Ok(if met { Exit::Holds } else { Exit::Unknown })

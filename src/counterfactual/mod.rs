@@ -4,7 +4,7 @@
 //! committed before the request at fault was sent. Invariant: nothing else of a finding changes, and no statement goes beyond the
 //! evidence.
 
-mod own_writes;
+pub(crate) mod own_writes;
 mod premise;
 mod read;
 mod write;

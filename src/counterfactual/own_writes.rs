@@ -15,17 +15,17 @@ use crate::order::{EvidenceRef, Observation};
 const WRITES: usize = 10_000;
 
 /// A change that a process had not read when it read or decided.
-struct Missed {
+pub(crate) struct Missed {
     /// The object that changed.
-    key: KeyId,
+    pub key: KeyId,
     /// The revision of the change.
-    change: Revision,
+    pub change: Revision,
     /// The revision of the state that the process read; zero if it read that there is no object.
-    seen: Revision,
+    pub seen: Revision,
     /// The moment at which it asked its cache.
-    moment: (Time, ClockId),
+    pub moment: (Time, ClockId),
     /// Whether the read was a list.
-    listed: bool,
+    pub listed: bool,
 }
 
 /// The prevention by a client that waits for its own writes; `None` for findings about anything but a read of old state.
@@ -62,7 +62,9 @@ fn own_write(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> 
     })
 }
 
-fn judged(evidence: &Evidence<'_>, life: IncarnationId, missed: &Missed) -> (Effect, Revision, String) {
+/// What such a client would have made of a read that missed a change: the effect, the smallest revision that it would have waited
+/// for, and the reason.
+pub(crate) fn judged(evidence: &Evidence<'_>, life: IncarnationId, missed: &Missed) -> (Effect, Revision, String) {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(missed.key);
     let frontier = order.frontiers.of(history, order, life, resource);

@@ -18,6 +18,7 @@ pub(crate) mod calls;
 pub(crate) mod cause_tree;
 pub(crate) mod cluster;
 pub(crate) mod contract;
+pub(crate) mod decisions;
 pub(crate) mod document;
 pub(crate) mod dot;
 pub(crate) mod evidence;

@@ -28,7 +28,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    fn is(&self, history: &History, operation: &Operation) -> bool {
+    /// Whether the operation is wanted.
+    pub(super) fn is(&self, history: &History, operation: &Operation) -> bool {
         let audit = self.audit_id.as_ref().is_none_or(|id| history.audit_id(operation.audit_id) == *id);
         let client = self.client.as_ref().is_none_or(|wanted| {
             history.client_name(operation.incarnation).contains(wanted.as_str())
@@ -41,6 +42,11 @@ impl Wanted {
             named || history.items_of(operation).iter().any(|item| is(item.key))
         });
         audit && client && key && !operation.marks.has(Marks::SHADOW)
+    }
+
+    /// Whether it names a client and nothing else.
+    pub fn is_of_a_client(&self) -> bool {
+        self.client.is_some() && self.key.is_none() && self.audit_id.is_none()
     }
 
     fn words(&self) -> String {
@@ -86,14 +92,12 @@ impl Reading<'_> {
     fn write(&self, page: &mut Page<'_>) -> io::Result<()> {
         let (history, o) = (self.evidence.history, &self.operation);
         page.paragraph(0, Tone::Title, &history.request_name(o))?;
-        let life = names::incarnation(history, o.incarnation);
-        let client = names::client(history, history.incarnations[o.incarnation.index()].client);
-        let life = if life.is_empty() || life == client { String::new() } else { format!(" ({life})") };
+        let client = client_and_life(history, o);
         let server = match names::server(history, o.server).as_str() {
             "" => String::new(),
             server => format!(", server {server}"),
         };
-        entry(page, "Asked by", &format!("{client}{life}{server}"))?;
+        entry(page, "Asked by", &format!("{client}{server}"))?;
         entry(page, "Recorded", &self.recorded())?;
         let stream = history.stream_of(self.id);
         let (_, row) = promise(history, o, stream);
@@ -232,6 +236,13 @@ impl Reading<'_> {
         }
         Ok(())
     }
+}
+
+/// The client of a request, with its process life if that has a name of its own.
+pub(super) fn client_and_life(history: &History, o: &Operation) -> String {
+    let life = names::incarnation(history, o.incarnation);
+    let client = names::client(history, history.incarnations[o.incarnation.index()].client);
+    if life.is_empty() || life == client { client } else { format!("{client} ({life})") }
 }
 
 fn stop(text: &str) -> String {

@@ -130,6 +130,12 @@ impl<'h> PremiseIndex<'h> {
         by_revision || self.shown_before(version, (o.invoke, o.clock))
     }
 
+    /// The version that ended a premise of a write, if that certainly was before the write took effect and the write itself did
+    /// not end it.
+    pub fn ended_before_commit(&self, used: &Used, write: OperationId) -> Option<Version> {
+        used.truth.ended_by.filter(|end| end.writer != write && self.before_commit(end, write))
+    }
+
     /// Whether a version certainly existed at a moment: a client had been shown it, or its writer had the answer.
     pub fn shown_before(&self, version: &Version, moment: (Time, ClockId)) -> bool {
         let (history, clocks) = (self.evidence.history, &self.evidence.order.clocks);

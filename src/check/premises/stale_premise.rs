@@ -66,8 +66,7 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
         let mut outdated: Vec<(Used, Version)> = Vec::new();
         for used in decided.used.iter().filter(|used| used.premise.key != o.key) {
             ruling.checked(o.incarnation);
-            let end = used.truth.ended_by.filter(|end| end.writer != write && basis.before_commit(end, write));
-            outdated.extend(end.map(|end| (*used, end)));
+            outdated.extend(basis.ended_before_commit(used, write).map(|end| (*used, end)));
         }
         if !outdated.is_empty() {
             cases.push(Case { write, outdated, creation });

@@ -139,11 +139,7 @@ fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
         page.paragraph(BODY, Tone::Title, "Instead, this would have made it")?;
     }
     for way in &finding.prevention {
-        let effect = match way.effect {
-            Effect::Impossible => (Tone::Good, "impossible"),
-            Effect::Narrowed => (Tone::Doubt, "less likely"),
-            Effect::None => (Tone::Faint, "no better"),
-        };
+        let effect = effect_label(way.effect);
         let smallest = match way.smallest_revision.known() {
             Some(revision) => format!(" (answer at revision {revision} or later)"),
             None => String::new(),
@@ -152,6 +148,15 @@ fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
         page.labelled(BODY + 2, LABEL - 2, effect, &format!("{}{smallest}{because}", way.request))?;
     }
     Ok(())
+}
+
+/// The label of an effect for people.
+pub(crate) fn effect_label(effect: Effect) -> (Tone, &'static str) {
+    match effect {
+        Effect::Impossible => (Tone::Good, "impossible"),
+        Effect::Narrowed => (Tone::Doubt, "less likely"),
+        Effect::None => (Tone::Faint, "no better"),
+    }
 }
 
 /// The evidence that separates the incarnations in the facts, if one client has several.

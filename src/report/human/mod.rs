@@ -8,6 +8,8 @@ mod heading;
 mod tests;
 mod unchecked;
 
+pub(super) use findings::effect_label;
+
 use super::page::{Look, Page};
 use super::{Part, Report, Sink};
 use crate::check::{Finding, Verdict};
