@@ -58,7 +58,7 @@ pub(super) fn incoherence(recording: &Recording, range: Range, at: u32, is_told:
     if range.count_only || found == result.count.min(limit) {
         return None;
     }
-    // The limits of reads in transactions are not recorded, but every limit allows one key.
+    // The limits of reads in transactions are not recorded, but every limit allows the first key.
     let sure = is_told || range.limit > 0;
-    (sure || single).then_some((Incoherence::Withheld { result: at }, sure))
+    (sure || found == 0).then_some((Incoherence::Withheld { result: at }, sure))
 }
