@@ -59,20 +59,23 @@ pub(super) struct PendingOps<'p, M> {
 impl<'p, M: Mask> PendingOps<'p, M> {
     /// The operations at an event, which is next.
     pub(super) fn new(problem: Arc<Problem<'p>>, at: u32) -> Self {
-        let (automaton, course) = (&problem.automaton, &problem.schedule);
+        let (automaton, schedule) = (&problem.automaton, &problem.schedule);
         let mut open = PendingOps {
             at,
             classes: vec![Class { head: NONE, tail: NONE, future: 0 }; automaton.kinds.len()],
-            slots: vec![Slot { operation: NONE, class: NONE, invoked: NEVER, before: NONE, next: NONE }; course.slots],
-            failed: M::none(course.slots),
+            slots: vec![
+                Slot { operation: NONE, class: NONE, invoked: NEVER, before: NONE, next: NONE };
+                schedule.slots
+            ],
+            failed: M::none(schedule.slots),
             failed_pending: 0,
-            observers: M::none(course.slots),
-            writes: M::none(course.slots),
+            observers: M::none(schedule.slots),
+            writes: M::none(schedule.slots),
             failing: 0,
-            available: vec![0; course.crashed_classes.len()],
+            available: vec![0; schedule.crashed_classes.len()],
             problem: problem.clone(),
         };
-        let relevant = (0..).zip(&course.operations).filter(|(_, operation)| operation.slot != NONE);
+        let relevant = (0..).zip(&schedule.operations).filter(|(_, operation)| operation.slot != NONE);
         for (number, &Operation { class, slot, invoked, returned }) in relevant {
             match (invoked < at, returned) {
                 (true, NEVER) => open.available[slot as usize] += 1,
@@ -322,7 +325,8 @@ impl<'p, M: Mask> PendingOps<'p, M> {
             }
             slot = self.next(slot);
         }
-        for word in 0..if self.failed_pending > 0 { self.failed.len() } else { 0 } {
+        let words = if self.failed_pending > 0 { self.failed.len() } else { 0 };
+        for word in 0..words {
             let mut failed = self.failed.word(word) & !done.word(word);
             while failed != 0 {
                 let slot = word as u32 * 64 + failed.trailing_zeros();

@@ -404,8 +404,8 @@ impl<M: Mask> Generator<'_, '_, M> {
     }
 
     /// Forgets uses of crashed operations that cannot matter any more: of the `optional` ones in the steps from `begin` on, and
-    /// now and then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the square of
-    /// its length.
+    /// now and then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the
+    /// square of its length.
     fn forget_uses(&mut self, at: &mut Configuration<M>, optional: u32, begin: usize) {
         let (open, uses) = (self.open, &*self.uses);
         // A search on several threads does the same, because this depends only on the configuration and the event.
@@ -415,18 +415,18 @@ impl<M: Mask> Generator<'_, '_, M> {
             return;
         }
         let mut spent: Vec<u32> = Vec::new();
-        let mut look = |optional| {
+        let mut check = |optional| {
             if open.is_spent(optional, at, uses) {
                 spent.push(optional);
             }
         };
         if of_all {
-            uses.classes(at.used).for_each(look);
+            uses.classes(at.used).for_each(check);
         } else {
             for step in &self.moves.steps[begin..] {
                 let used = open.schedule().operation(step.operation());
                 if used.returned == NEVER {
-                    look(used.slot);
+                    check(used.slot);
                 }
             }
         }

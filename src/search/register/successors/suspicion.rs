@@ -62,11 +62,11 @@ impl Suspicion {
         open: &PendingOps<'_, M>,
         from: u32,
     ) -> Option<u32> {
-        let course = open.schedule();
+        let schedule = open.schedule();
         let mut first = vec![NEVER; self.states.len()];
         let mut left = first.len();
-        for event in course.events.get(from as usize..).unwrap_or_default() {
-            let Operation { class, returned, .. } = *course.operation(event.of());
+        for event in schedule.events.get(from as usize..).unwrap_or_default() {
+            let Operation { class, returned, .. } = *schedule.operation(event.of());
             if left == 0 {
                 break;
             }
