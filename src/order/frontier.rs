@@ -361,7 +361,7 @@ impl Collection<'_> {
                     self.steady_if(of_key == resource && o.clock.is_some());
                     self.add(number, Kind::Commit, self.facts.answer(id));
                 }
-                self.look(id, o, of_key == resource);
+                self.note_current(id, o, of_key == resource);
                 if !o.is_answered() || o.marks.has(Marks::DRY_RUN) {
                     return;
                 }
@@ -379,7 +379,7 @@ impl Collection<'_> {
     }
 
     /// Records whether a request of one object is current: see [`Frontiers::is_current`].
-    fn look(&mut self, id: OperationId, o: &Operation, of_one_resource: bool) {
+    fn note_current(&mut self, id: OperationId, o: &Operation, of_one_resource: bool) {
         let Some(walk) = &mut self.walk else { return };
         let named = match o.verb {
             Verb::Get => o.answered,

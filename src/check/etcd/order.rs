@@ -8,7 +8,7 @@ use crate::check::{Fact, Kind, Proof, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
 use crate::order::etcd::{
-    Class, Contradiction, Linearization, Mismatch, Misuse, SearchOutcome, Sightings, Unattributed, Unfit,
+    Class, Contradiction, Linearization, Mismatch, Misuse, SearchOutcome, ShownVersions, Unattributed, Unfit,
     WatchViolation, Witness,
 };
 
@@ -25,7 +25,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     };
     let seen = match analysis.answers.mismatches.is_empty() {
         true => None,
-        false => Some(Sightings::of(r.recording)),
+        false => Some(ShownVersions::of(r.recording)),
     };
     for (mismatch, &fault) in analysis.answers.mismatches.iter().zip(&analysis.root_causes.mismatches) {
         if seen.as_ref().is_some_and(|seen| r.lost(mismatch, seen).is_some()) {

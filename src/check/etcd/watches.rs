@@ -33,7 +33,7 @@ impl Recorded<'_> {
     }
 
     /// Counts the checks: one per event and progress response.
-    fn look(&self, ruling: &mut Ruling<'_>) {
+    fn count_checks(&self, ruling: &mut Ruling<'_>) {
         for (at, watch) in (0..).zip(&self.recording.watches) {
             let responses = &self.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
             let events = responses.iter().map(|response| u64::from(response.events.len) + u64::from(response.progress));
@@ -44,7 +44,7 @@ impl Recorded<'_> {
 
 /// States the flaws of one kind.
 fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, WatchViolation) -> Option<Draft>) {
-    recorded.look(ruling);
+    recorded.count_checks(ruling);
     let analysis = recorded.analysis;
     for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.root_causes.flaws) {
         if let Some(mut draft) = found(*watch, *flaw) {

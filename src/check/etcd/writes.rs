@@ -4,7 +4,7 @@ use super::{Recorded, logs, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::order::etcd::proofs::proved;
-use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, Sightings};
+use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, ShownVersions};
 
 impl Recorded<'_> {
     /// Counts acknowledged writes.
@@ -131,7 +131,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 
 impl Recorded<'_> {
     /// The acknowledged write that an answer lacks and that no other record shows.
-    pub(super) fn lost(&self, mismatch: &Mismatch, seen: &Sightings) -> Option<(u32, u32)> {
+    pub(super) fn lost(&self, mismatch: &Mismatch, seen: &ShownVersions) -> Option<(u32, u32)> {
         seen.lost(&self.analysis.timeline, mismatch)
     }
 }
@@ -144,7 +144,7 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if mismatches.is_empty() {
         return;
     }
-    let seen = Sightings::of(r.recording);
+    let seen = ShownVersions::of(r.recording);
     for (mismatch, &fault) in mismatches.iter().zip(&r.analysis.root_causes.mismatches) {
         let Some((operation, version)) = r.lost(mismatch, &seen) else { continue };
         let known = r.version_at(version);

@@ -175,17 +175,17 @@ pub struct Answers {
     pub open: u64,
 }
 
-/// One comparison: a state, and an answer that shows something about it.
+/// A state, and the part of an answer that is compared with it.
 #[derive(Clone, Copy)]
-struct Look {
+struct Comparand {
     at: i64,
     operation: u32,
-    what: Seen,
+    what: Part,
 }
 
 /// The part of an answer that shows something about a state.
 #[derive(Clone, Copy)]
-enum Seen {
+enum Part {
     /// The branch of a transaction, and the keys that its deletes removed.
     Branch,
     /// The result of a read.
@@ -227,22 +227,22 @@ impl Answers {
             compared: 0,
             open: 0,
         };
-        let mut census = KeyCounts::new(recording, timeline);
-        let mut looks = Vec::new();
+        let mut counts = KeyCounts::new(recording, timeline);
+        let mut comparands = Vec::new();
         let mut start = 0;
         // The answers of one client are nearly in order already, so they are sorted per client. Another sweep costs less than a
         // full sort.
         for group in recording.operations.chunk_by(|a, b| a.client == b.client) {
             for (at, operation) in (start..).zip(group) {
-                comparison.answer(at, operation, &mut looks);
+                comparison.answer(at, operation, &mut comparands);
             }
             start += group.len() as u32;
-            if looks.len() < census.cost() / 8 && (start as usize) < recording.operations.len() {
+            if comparands.len() < counts.cost() / 8 && (start as usize) < recording.operations.len() {
                 continue;
             }
-            looks.sort_by_key(|look: &Look| look.at);
-            census.restart();
-            looks.drain(..).for_each(|look| comparison.look(&mut census, look));
+            comparands.sort_by_key(|one: &Comparand| one.at);
+            counts.restart();
+            comparands.drain(..).for_each(|one| comparison.compare(&mut counts, one));
         }
         comparison.answers()
     }
@@ -298,7 +298,7 @@ impl Comparison<'_> {
     }
 
     /// Splits an answer into comparisons, each about one state.
-    fn answer(&mut self, at: u32, operation: &Operation, looks: &mut Vec<Look>) {
+    fn answer(&mut self, at: u32, operation: &Operation, comparands: &mut Vec<Comparand>) {
         if operation.revision == 0 || self.timeline.may_be_lost(operation.revision, operation.returned) {
             return;
         }
@@ -309,15 +309,15 @@ impl Comparison<'_> {
                     self.decided.push((at, Mismatch::Unreached { operation: at }));
                     return;
                 }
-                let what = Seen::Read { result: operation.results.start, steps: 0 };
-                looks.push(Look { at: asked, operation: at, what });
+                let what = Part::Read { result: operation.results.start, steps: 0 };
+                comparands.push(Comparand { at: asked, operation: at, what });
             }
-            Request::Txn(txn) => self.txn(at, operation, txn, looks),
+            Request::Txn(txn) => self.txn(at, operation, txn, comparands),
             _ => {}
         }
     }
 
-    fn txn(&mut self, at: u32, operation: &Operation, txn: Txn, looks: &mut Vec<Look>) {
+    fn txn(&mut self, at: u32, operation: &Operation, txn: Txn, comparands: &mut Vec<Comparand>) {
         let before = match self.effects.class(at) {
             Class::Write => operation.revision - 1,
             Class::Same => operation.revision,
@@ -326,31 +326,31 @@ impl Comparison<'_> {
         if before == 0 {
             self.decided.push((at, Mismatch::Founding { operation: at }));
         }
-        looks.push(Look { at: before, operation: at, what: Seen::Branch });
+        comparands.push(Comparand { at: before, operation: at, what: Part::Branch });
         let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {
             if matches!(step, Step::Range(range) if range.revision <= 0) {
-                let what = Seen::Read { result: operation.results.start + n, steps: n };
-                looks.push(Look { at: before, operation: at, what });
+                let what = Part::Read { result: operation.results.start + n, steps: n };
+                comparands.push(Comparand { at: before, operation: at, what });
             }
         }
     }
 
-    fn look(&mut self, census: &mut KeyCounts<'_>, look: Look) {
-        census.advance(look.at);
-        self.now = (look.at, look.operation);
-        let operation = &self.recording.operations[look.operation as usize];
-        match (look.what, operation.request) {
-            (Seen::Read { result, steps }, _) => self.read(census, operation, result, steps),
-            (Seen::Branch, Request::Txn(txn)) => {
-                self.branch(census, operation, txn);
-                self.deletes(census, operation, txn);
+    fn compare(&mut self, counts: &mut KeyCounts<'_>, one: Comparand) {
+        counts.advance(one.at);
+        self.now = (one.at, one.operation);
+        let operation = &self.recording.operations[one.operation as usize];
+        match (one.what, operation.request) {
+            (Part::Read { result, steps }, _) => self.read(counts, operation, result, steps),
+            (Part::Branch, Request::Txn(txn)) => {
+                self.branch(counts, operation, txn);
+                self.deletes(counts, operation, txn);
             }
-            (Seen::Branch, _) => {}
+            (Part::Branch, _) => {}
         }
     }
 
-    fn branch(&mut self, census: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
+    fn branch(&mut self, counts: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
         let Comparison { recording, timeline, now: (before, at), .. } = *self;
         if txn.conditions.len == 0 {
             if operation.failure {
@@ -367,7 +367,7 @@ impl Comparison<'_> {
             let condition = &recording.requests.conditions[n as usize];
             let (holds, version) = match condition.keys.end.is_some() {
                 true => (hold_all(recording, timeline, condition, before), None),
-                false => holds(recording, timeline, condition, census.state(condition.keys.key, before)),
+                false => holds(recording, timeline, condition, counts.state(condition.keys.key, before)),
             };
             let stay = match holds {
                 None if excluded(timeline, condition, version, before) => Some((false, None)),
@@ -404,7 +404,7 @@ impl Comparison<'_> {
     }
 
     /// Compares the deletes of a transaction, for keys that no earlier step touches.
-    fn deletes(&mut self, census: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
+    fn deletes(&mut self, counts: &KeyCounts<'_>, operation: &Operation, txn: Txn) {
         let Comparison { recording, timeline, now: (before, at), .. } = *self;
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
         for (n, (step, result)) in steps.iter().zip(operation.results.of(&recording.results)).enumerate() {
@@ -413,7 +413,7 @@ impl Comparison<'_> {
                 continue;
             }
             self.compared += 1;
-            let version = match census.state(key, before) {
+            let version = match counts.state(key, before) {
                 State::There(version) if result.deleted == 0 => Some(version),
                 State::Absent(version) if result.deleted > 0 => version,
                 State::Open(_) => {
@@ -433,7 +433,7 @@ impl Comparison<'_> {
     }
 
     /// Compares the result of a read.
-    fn read(&mut self, census: &mut KeyCounts<'_>, told: &Operation, result: u32, steps: u32) {
+    fn read(&mut self, counts: &mut KeyCounts<'_>, told: &Operation, result: u32, steps: u32) {
         let Comparison { recording, effects, timeline, now: (at, operation), .. } = *self;
         let Some(result) = recording.results.get(result as usize) else { return };
         let Some(range) = asked(recording, told, steps) else { return };
@@ -441,11 +441,11 @@ impl Comparison<'_> {
         let before = self.found.len();
         let own = own(recording, effects, operation, steps);
         let single = !range.keys.end.is_some();
-        let places = if single { 0..0 } else { census.inside(range.keys) };
+        let places = if single { 0..0 } else { counts.inside(range.keys) };
         let mut last = None;
         for p in result.pairs.start..result.pairs.start + result.pairs.len {
             let pair = &recording.pairs[p as usize];
-            let place = census.place(pair.key);
+            let place = counts.place(pair.key);
             let covered = if single { pair.key == range.keys.key } else { places.contains(&place) };
             if !covered || last.is_some_and(|last| place <= last) {
                 // A list need not be in order of keys.
@@ -467,7 +467,7 @@ impl Comparison<'_> {
                 }
                 continue;
             }
-            self.pair(census, operation, p, at);
+            self.pair(counts, operation, p, at);
         }
         let limit = if range.limit > 0 { u32::try_from(range.limit).unwrap_or(u32::MAX) } else { u32::MAX };
         // The recording has no limits for reads in transactions, so keys after the last found one may have been cut off.
@@ -478,10 +478,10 @@ impl Comparison<'_> {
         } else if single {
             // For a read step of a transaction, the recording does not show whether only the count was requested.
             if result.pairs.len == 0 && result.count == 0 {
-                self.absent(census, operation, range.keys.key, at, &own);
+                self.absent(counts, operation, range.keys.key, at, &own);
             }
         } else if let Some(through) = through.filter(|_| self.found.len() == before) {
-            self.members(census, range.keys, result.pairs, through, &own);
+            self.members(counts, range.keys, result.pairs, through, &own);
         }
         if self.found.len() == before && timeline.known_between(1, at) {
             let of_own = own.iter().filter(|change| covers(recording, range.keys, change.key));
@@ -492,8 +492,8 @@ impl Comparison<'_> {
                 })
                 .sum();
             let there = match single {
-                true => i64::from(census.is_there(range.keys.key)),
-                false => census.count(range.keys, at, usize::MAX),
+                true => i64::from(counts.is_there(range.keys.key)),
+                false => counts.count(range.keys, at, usize::MAX),
             };
             let expected = there + moved;
             if expected != result.count {
@@ -503,14 +503,14 @@ impl Comparison<'_> {
     }
 
     /// Compares a key that was found.
-    fn pair(&mut self, census: &KeyCounts<'_>, operation: u32, p: u32, at: i64) {
+    fn pair(&mut self, counts: &KeyCounts<'_>, operation: u32, p: u32, at: i64) {
         let Comparison { recording, timeline, .. } = *self;
         let pair = &recording.pairs[p as usize];
         if pair.revision > at || pair.revision < FIRST_CHANGE {
             self.mismatch(Mismatch::Unborn { operation, pair: p, at });
             return;
         }
-        let Some((index, version)) = census.version(pair.key) else {
+        let Some((index, version)) = counts.version(pair.key) else {
             // No trusted source shows a version of the key, and the pair itself was not accepted as one.
             if timeline.known_between(1, at) {
                 self.mismatch(Mismatch::Unborn { operation, pair: p, at });
@@ -554,7 +554,7 @@ impl Comparison<'_> {
     }
 
     /// Compares a key that was not found.
-    fn absent(&mut self, census: &KeyCounts<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
+    fn absent(&mut self, counts: &KeyCounts<'_>, operation: u32, key: Symbol, at: i64, own: &[Change]) {
         let timeline = self.timeline;
         if let Some(change) = own.iter().find(|change| change.key == key) {
             // The transaction's own revision has the version.
@@ -564,7 +564,7 @@ impl Comparison<'_> {
             }
             return;
         }
-        let last = census.version(key);
+        let last = counts.version(key);
         match timeline.state_since(last.map(|(_, version)| version), at) {
             State::There(_) => {
                 let version = last.map_or(0, |(index, _)| index);
@@ -581,18 +581,18 @@ impl Comparison<'_> {
     }
 
     /// Finds keys that a list should have found.
-    fn members(&mut self, census: &mut KeyCounts<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
+    fn members(&mut self, counts: &mut KeyCounts<'_>, keys: Interval, pairs: Span, through: usize, own: &[Change]) {
         let Comparison { recording, timeline, now: (at, operation), .. } = *self;
         // If no revision is unknown, the count is enough; only a wrong count needs the missing keys.
         let whole = timeline.known_between(1, at);
-        if whole && own.is_empty() && census.count(keys, at, through) == i64::from(pairs.len) {
+        if whole && own.is_empty() && counts.count(keys, at, through) == i64::from(pairs.len) {
             return;
         }
         let found =
             |key: Symbol| (pairs.start..pairs.start + pairs.len).any(|p| recording.pairs[p as usize].key == key);
-        let inside = census.keys_inside(keys, through).to_vec();
+        let inside = counts.keys_inside(keys, through).to_vec();
         for key in inside.into_iter().filter(|key| !found(*key)) {
-            self.absent(census, operation, key, at, own);
+            self.absent(counts, operation, key, at, own);
         }
     }
 }

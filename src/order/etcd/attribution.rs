@@ -66,7 +66,7 @@ pub struct Supposed {
     /// The revision.
     pub revision: i64,
     /// The presumed writer.
-    pub maker: Writer,
+    pub writer: Writer,
     /// All its changes.
     pub changes: Vec<Change>,
 }

@@ -228,14 +228,14 @@ impl Placing {
         recording: &Recording,
         effects: &Effects,
         timeline: &Timeline,
-        filling: &Attribution,
+        attribution: &Attribution,
         demands: &[Demand],
         asked: &Compactions,
     ) -> Placing {
         let mut placing = Placing::default();
         let compactions = &effects.compactions;
         placing.repeated = repeated(recording, compactions, asked);
-        if filling.open.is_some() || !filling.unattributed.is_empty() {
+        if attribution.open.is_some() || !attribution.unattributed.is_empty() {
             return placing;
         }
         let mut demands: Vec<Demand> = demands.to_vec();
@@ -244,7 +244,7 @@ impl Placing {
         if compactions.is_empty() && demands.is_empty() {
             return placing;
         }
-        let earliest = Earliest::of(recording, effects, timeline, filling);
+        let earliest = Earliest::of(recording, effects, timeline, attribution);
         let reads = reads(recording, &earliest);
         let mut known = Vec::new();
         let mut unknown = Vec::new();
@@ -369,14 +369,14 @@ pub(super) struct Earliest {
 
 impl Earliest {
     /// Requires a timeline without unknown revisions.
-    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> Earliest {
+    pub fn of(recording: &Recording, effects: &Effects, timeline: &Timeline, attribution: &Attribution) -> Earliest {
         let mut times = vec![Time(i64::MIN); timeline.revisions.len() + 3];
         let mut not_before = |revision: i64, time: Time| {
             if let Some(at) = usize::try_from(revision).ok().and_then(|at| times.get_mut(at)) {
                 *at = time.max(*at);
             }
         };
-        let makers: rustc_hash::FxHashMap<u32, i64> = filling
+        let writers: rustc_hash::FxHashMap<u32, i64> = attribution
             .writers
             .iter()
             .filter_map(|(revision, filler)| match filler {
@@ -387,8 +387,8 @@ impl Earliest {
         for (at, operation) in (0..).zip(&recording.operations) {
             match (effects.class(at), operation.outcome, operation.request) {
                 (Class::Write, ..) => not_before(operation.revision, operation.call),
-                (Class::Unknown | Class::Either, ..) if makers.contains_key(&at) => {
-                    not_before(makers[&at], operation.call)
+                (Class::Unknown | Class::Either, ..) if writers.contains_key(&at) => {
+                    not_before(writers[&at], operation.call)
                 }
                 (Class::Same | Class::Either, ..) => not_before(operation.revision + 1, operation.call),
                 (_, Outcome::Future, Request::Range(range)) if !range.serializable => {

@@ -186,10 +186,10 @@ pub struct Misuse {
 
 /// Whether a presumed end of a lease is impossible. The lease had ended since one of the removed keys was put, or it would end
 /// more often than it was granted.
-pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
+pub fn outlived(recording: &Recording, timeline: &Timeline, attribution: &Attribution, lives: &Lives) -> bool {
     let mut last: FxHashMap<i64, i64> = FxHashMap::default();
     let mut untold: FxHashMap<i64, usize> = FxHashMap::default();
-    for (number, filler) in &filling.writers {
+    for (number, filler) in &attribution.writers {
         let lease = match filler {
             Writer::Expiry(lease) => *lease,
             Writer::Operation(at) => match recording.operations[*at as usize].request {
@@ -218,8 +218,8 @@ pub fn outlived(recording: &Recording, timeline: &Timeline, filling: &Attributio
 
 /// Whether a presumed expiry is possible only because of a grant without a number. Each such grant is of one unknown lease, so
 /// several expiries may need the same grant.
-pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Lives) -> bool {
-    let ends = filling.writers.iter().filter_map(|(number, filler)| match filler {
+pub fn needs_unnumbered(timeline: &Timeline, attribution: &Attribution, lives: &Lives) -> bool {
+    let ends = attribution.writers.iter().filter_map(|(number, filler)| match filler {
         Writer::Expiry(lease) => Some((*number, *lease)),
         Writer::Operation(_) => None,
     });
@@ -232,8 +232,8 @@ pub fn needs_unnumbered(timeline: &Timeline, filling: &Attribution, lives: &Live
 }
 
 /// Whether a key that is presumed to be put with a lease outlives an answered revoke of the lease that changed nothing.
-pub fn survived(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> bool {
-    let made: FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
+pub fn survived(recording: &Recording, effects: &Effects, timeline: &Timeline, attribution: &Attribution) -> bool {
+    let made: FxHashSet<Writer> = attribution.writers.iter().map(|(_, filler)| *filler).collect();
     let mut ends: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
     for &at in &effects.revokes {
         let operation = &recording.operations[at as usize];
@@ -247,7 +247,7 @@ pub fn survived(recording: &Recording, effects: &Effects, timeline: &Timeline, f
     if ends.is_empty() {
         return false;
     }
-    filling.writers.iter().any(|(number, filler)| {
+    attribution.writers.iter().any(|(number, filler)| {
         let Writer::Operation(at) = filler else { return false };
         let Request::Txn(txn) = recording.operations[*at as usize].request else { return false };
         let success = branch(recording, timeline, *at, *number);
@@ -262,16 +262,16 @@ pub fn survived(recording: &Recording, effects: &Effects, timeline: &Timeline, f
 }
 
 /// Whether the attribution fits every end of a lease: the removed keys are exactly the attached ones.
-pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> bool {
-    let made: FxHashMap<i64, Writer> = filling.writers.iter().copied().collect();
-    let makers: FxHashSet<Writer> = made.values().copied().collect();
+pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, attribution: &Attribution) -> bool {
+    let made: FxHashMap<i64, Writer> = attribution.writers.iter().copied().collect();
+    let writers: FxHashSet<Writer> = made.values().copied().collect();
     // Answered revokes that changed nothing, by revision.
     let mut idle: Vec<(i64, i64)> = Vec::new();
     for &at in &effects.revokes {
         let operation = &recording.operations[at as usize];
         if let Request::LeaseRevoke { lease } = operation.request
             && operation.outcome == Outcome::Answered
-            && !makers.contains(&Writer::Operation(at))
+            && !writers.contains(&Writer::Operation(at))
         {
             idle.push((operation.revision, lease));
         }
@@ -281,8 +281,8 @@ pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, filli
     let mut attachments = Attachments::default();
     for revision in &timeline.revisions {
         let versions = || timeline.versions_of(revision).iter();
-        let maker = revision.writer.map(Writer::Operation).or_else(|| made.get(&revision.number).copied());
-        let request = maker.map(|maker| match maker {
+        let writer = revision.writer.map(Writer::Operation).or_else(|| made.get(&revision.number).copied());
+        let request = writer.map(|writer| match writer {
             Writer::Expiry(lease) => Request::LeaseRevoke { lease },
             Writer::Operation(at) => recording.operations[at as usize].request,
         });
@@ -294,7 +294,7 @@ pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, filli
         }
         for version in versions() {
             let key = version.change.key;
-            let attached = match (version.change.value, request, maker) {
+            let attached = match (version.change.value, request, writer) {
                 (None, ..) => None,
                 (_, Some(Request::Txn(txn)), Some(Writer::Operation(at))) => {
                     attached_by(recording, txn, branch(recording, timeline, at, revision.number), key)
@@ -334,10 +334,10 @@ pub fn misuses(
     recording: &Recording,
     effects: &Effects,
     timeline: &Timeline,
-    filling: &Attribution,
+    attribution: &Attribution,
     lives: &Lives,
 ) -> Vec<Misuse> {
-    let mut uses = uses(recording, effects, timeline, filling);
+    let mut uses = uses(recording, effects, timeline, attribution);
     let call = |one: &Use| one.operation.map(|at| recording.operations[at as usize].call);
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
     let mut found = regrants(recording, timeline, &uses);
@@ -482,12 +482,12 @@ fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool
     })
 }
 
-fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: &Attribution) -> Vec<Use> {
+fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, attribution: &Attribution) -> Vec<Use> {
     let mut uses = Vec::new();
-    let mut makers: FxHashMap<u32, i64> = FxHashMap::default();
-    for (revision, filler) in &filling.writers {
+    let mut writers: FxHashMap<u32, i64> = FxHashMap::default();
+    for (revision, filler) in &attribution.writers {
         match filler {
-            Writer::Operation(at) => drop(makers.insert(*at, *revision)),
+            Writer::Operation(at) => drop(writers.insert(*at, *revision)),
             Writer::Expiry(lease) => {
                 let place = revision * 2;
                 uses.push(Use { lease: *lease, place, kind: Kind::End, operation: None, certain: false });
@@ -495,7 +495,7 @@ fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, filling: 
         }
     }
     for (at, operation) in (0..).zip(&recording.operations) {
-        let made = makers.get(&at).copied();
+        let made = writers.get(&at).copied();
         // The slot, and whether the answer alone determines it.
         let place = match effects.class(at) {
             Class::Write => Some((operation.revision * 2, true)),

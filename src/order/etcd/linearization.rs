@@ -65,12 +65,12 @@ struct Compacted {
 impl Linearization {
     /// The linearization of a recording that has one; `None` if the analysis leaves something open.
     pub fn of(recording: &Recording, analysis: &Analysis) -> Option<Linearization> {
-        let Analysis { effects, timeline, attribution: filling, placing, .. } = analysis;
-        if filling.open.is_some() || !filling.unattributed.is_empty() || placing.stuck {
+        let Analysis { effects, timeline, attribution, placing, .. } = analysis;
+        if attribution.open.is_some() || !attribution.unattributed.is_empty() || placing.stuck {
             return None;
         }
-        let earliest = Earliest::of(recording, effects, timeline, filling);
-        let mut order = Order { recording, analysis, earliest, placed: Vec::new(), makers: Vec::new() };
+        let earliest = Earliest::of(recording, effects, timeline, attribution);
+        let mut order = Order { recording, analysis, earliest, placed: Vec::new(), writers: Vec::new() };
         let known = order.known()?;
         let mut known = Highest::of(known);
         let compactions = order.compactions(&known);
@@ -78,10 +78,10 @@ impl Linearization {
             known.rows.into_iter().chain(compactions.iter().map(|one| (one.until, one.revision))).collect(),
         );
         order.windows(&known, &compactions)?;
-        let Order { mut placed, makers, .. } = order;
+        let Order { mut placed, writers, .. } = order;
         placed.sort_unstable();
-        lives(recording, analysis, &makers, &mut placed);
-        let steps = placed.iter().map(|one| makers[one.place as usize]).collect();
+        lives(recording, analysis, &writers, &mut placed);
+        let steps = placed.iter().map(|one| writers[one.place as usize]).collect();
         Some(Linearization { steps, removed: removed(recording, analysis) })
     }
 }
@@ -115,7 +115,7 @@ struct Order<'a> {
     earliest: Earliest,
     placed: Vec<Placed>,
     /// The placed operations and expiries.
-    makers: Vec<Writer>,
+    writers: Vec<Writer>,
 }
 
 fn returned(operation: &Operation) -> Time {
@@ -124,23 +124,23 @@ fn returned(operation: &Operation) -> Time {
 
 impl Order<'_> {
     fn add(&mut self, revision: i64, rank: Rank, time: Time, kind: Kind, tie: i64, what: Writer) {
-        let place = self.makers.len() as u32;
-        self.makers.push(what);
+        let place = self.writers.len() as u32;
+        self.writers.push(what);
         self.placed.push(Placed { revision, rank, time, kind, tie, place });
     }
 
     /// Places every operation with a known revision. Returns the time at which each shows its revision.
     fn known(&mut self) -> Option<Vec<(Time, i64)>> {
-        let Analysis { effects, timeline, attribution: filling, .. } = self.analysis;
-        let mut makers: FxHashSet<u32> = FxHashSet::default();
+        let Analysis { effects, timeline, attribution, .. } = self.analysis;
+        let mut writers: FxHashSet<u32> = FxHashSet::default();
         let mut shown = Vec::new();
-        let mut fillers = filling.writers.iter().peekable();
+        let mut fillers = attribution.writers.iter().peekable();
         for revision in &timeline.revisions {
             let made = fillers.next_if(|(number, _)| *number == revision.number).map(|(_, filler)| *filler);
             let filler = made.or(revision.writer.map(Writer::Operation))?;
             let time = self.earliest.of_revision(revision.number)?;
             if let Writer::Operation(at) = filler {
-                makers.insert(at);
+                writers.insert(at);
             }
             self.add(revision.number, Rank::Write, time, Kind::Answer, 0, filler);
         }
@@ -154,7 +154,7 @@ impl Order<'_> {
                 continue;
             }
             shown.push((returned(operation), operation.revision));
-            if makers.contains(&at) {
+            if writers.contains(&at) {
                 continue;
             }
             // A write without a revision of its own.
@@ -251,8 +251,8 @@ impl Order<'_> {
 
 /// Reorders grants and revokes of leases that changed nothing between two revisions, so that each lease is granted before it
 /// ends.
-fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: &mut [Placed]) {
-    let lease = |one: &Placed| match makers[one.place as usize] {
+fn lives(recording: &Recording, analysis: &Analysis, writers: &[Writer], placed: &mut [Placed]) {
+    let lease = |one: &Placed| match writers[one.place as usize] {
         Writer::Expiry(lease) => Some((lease, true)),
         Writer::Operation(at) => match recording.operations[at as usize].request {
             Request::LeaseGrant { lease, .. } => Some((lease, false)),
@@ -284,7 +284,7 @@ fn lives(recording: &Recording, analysis: &Analysis, makers: &[Writer], placed: 
             let (mut time, mut tie) = (Time(i64::MIN), i64::MIN);
             let grants_and_ends = left.iter().any(|(_, ends)| *ends) && left.iter().any(|(_, ends)| !*ends);
             while !left.is_empty() {
-                let times = |at: usize| match makers[run[at].place as usize] {
+                let times = |at: usize| match writers[run[at].place as usize] {
                     Writer::Operation(at) => {
                         let operation = &recording.operations[at as usize];
                         (operation.call, returned(operation))

@@ -43,7 +43,7 @@ pub use presence::{Stay, Teller};
 pub use proofs::{Backward, Proof, Proofs};
 pub use reconstruction::SearchOutcome;
 pub use regression::Regression;
-pub use root_causes::{RootCauses, Sightings};
+pub use root_causes::{RootCauses, ShownVersions};
 pub use streams::{Malformed, Past, Streams, WatchViolation};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
 
@@ -116,15 +116,15 @@ impl Analysis {
         let effects = Effects::of(recording);
         let proofs = Proofs::of(recording);
         let lives = lease::Lives::of(recording, &effects, &proofs);
-        let told = Inputs { log: Log::of(recording), proofs, effects, lives };
-        let held = Derived::of(recording, &told, &[]);
-        let undecided = held.is_open() && held.contradicts_nothing() && told.effects.misshapen.is_empty();
-        let unseen = undecided.then(|| held.search(recording, &told));
-        let held = match &unseen {
-            Some(SearchOutcome::Found(supposed)) => Derived::of(recording, &told, supposed),
-            _ => held,
+        let inputs = Inputs { log: Log::of(recording), proofs, effects, lives };
+        let derived = Derived::of(recording, &inputs, &[]);
+        let undecided = derived.is_open() && derived.contradicts_nothing() && inputs.effects.misshapen.is_empty();
+        let reconstruction = undecided.then(|| derived.search(recording, &inputs));
+        let derived = match &reconstruction {
+            Some(SearchOutcome::Found(supposed)) => Derived::of(recording, &inputs, supposed),
+            _ => derived,
         };
-        let mut analysis = Analysis::new(told, held, unseen);
+        let mut analysis = Analysis::new(inputs, derived, reconstruction);
         let headers = recording.responses.iter().map(|response| response.revision);
         analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
         analysis.unlogged = unlogged::unlogged(recording, &analysis.effects, &analysis.log, &analysis.timeline);
@@ -132,31 +132,22 @@ impl Analysis {
         analysis
     }
 
-    fn new(told: Inputs, held: Derived, unseen: Option<SearchOutcome>) -> Analysis {
-        let Inputs { effects, log, proofs, lives, .. } = told;
-        let Derived {
-            timeline,
-            backward,
-            answers,
-            attribution: filling,
-            streams,
-            compactions,
-            placing,
-            misuses,
-            settled,
-        } = held;
+    fn new(inputs: Inputs, derived: Derived, reconstruction: Option<SearchOutcome>) -> Analysis {
+        let Inputs { effects, log, proofs, lives, .. } = inputs;
+        let Derived { timeline, backward, answers, attribution, streams, compactions, placing, misuses, settled } =
+            derived;
         Analysis {
             root_causes: RootCauses::default(),
             told: 1,
             unlogged: Vec::new(),
-            reconstruction: unseen,
+            reconstruction,
             effects,
             log,
             proofs,
             timeline,
             backward,
             answers,
-            attribution: filling,
+            attribution,
             streams,
             compactions,
             placing,
@@ -169,28 +160,28 @@ impl Analysis {
 
 impl Derived {
     /// Derives the order. `supposed`: presumed writers of unshown revisions, ascending.
-    fn of(recording: &Recording, told: &Inputs, supposed: &[Supposed]) -> Derived {
-        let Inputs { effects, log, proofs, lives } = told;
+    fn of(recording: &Recording, inputs: &Inputs, supposed: &[Supposed]) -> Derived {
+        let Inputs { effects, log, proofs, lives } = inputs;
         let timeline = Timeline::rebuild(recording, effects, log, proofs.last(), supposed);
         let revision = |at: u32| recording.operations[at as usize].revision;
         // If another write was acknowledged at the revision, this operation did not write.
         let denied = |at: u32| timeline.revision(revision(at))?.writer.map(|_| false);
         let backward = proofs::backward(recording, effects, proofs, denied);
         let answers = Answers::compare(recording, effects, &timeline);
-        let filling = Attribution::of(recording, effects, &timeline, proofs, lives, supposed);
+        let attribution = Attribution::of(recording, effects, &timeline, proofs, lives, supposed);
         let compactions = Compactions::of(recording, effects, log, &timeline);
         let streams = Streams::of(recording, effects, &timeline, &compactions);
-        let placing = Placing::of(recording, effects, &timeline, &filling, &streams.demands, &compactions);
-        let makers: rustc_hash::FxHashSet<Writer> = filling.writers.iter().map(|(_, filler)| *filler).collect();
-        let made = |at: u32| Some(makers.contains(&Writer::Operation(at)));
+        let placing = Placing::of(recording, effects, &timeline, &attribution, &streams.demands, &compactions);
+        let writers: rustc_hash::FxHashSet<Writer> = attribution.writers.iter().map(|(_, writer)| *writer).collect();
+        let made = |at: u32| Some(writers.contains(&Writer::Operation(at)));
         let ambiguous = backward.is_empty() && !effects.revokes.is_empty();
         let settled = (!ambiguous || proofs::backward(recording, effects, proofs, made).is_empty())
-            && !lease::outlived(recording, &timeline, &filling, lives)
-            && !lease::survived(recording, effects, &timeline, &filling)
-            && !lease::needs_unnumbered(&timeline, &filling, lives)
-            && (filling.doubted.is_empty() || lease::held(recording, effects, &timeline, &filling));
-        let misuses = lease::misuses(recording, effects, &timeline, &filling, lives);
-        Derived { timeline, backward, answers, attribution: filling, streams, compactions, placing, misuses, settled }
+            && !lease::outlived(recording, &timeline, &attribution, lives)
+            && !lease::survived(recording, effects, &timeline, &attribution)
+            && !lease::needs_unnumbered(&timeline, &attribution, lives)
+            && (attribution.doubted.is_empty() || lease::held(recording, effects, &timeline, &attribution));
+        let misuses = lease::misuses(recording, effects, &timeline, &attribution, lives);
+        Derived { timeline, backward, answers, attribution, streams, compactions, placing, misuses, settled }
     }
 
     /// Whether some question is undecided.
@@ -217,13 +208,13 @@ impl Derived {
             && !self.misuses.iter().any(|misuse| misuse.certain)
     }
 
-    fn search(&self, recording: &Recording, told: &Inputs) -> SearchOutcome {
-        let Inputs { effects, proofs, lives, .. } = told;
-        let Derived { timeline, attribution: filling, .. } = self;
-        let known = reconstruction::Known { recording, effects, proofs, lives, timeline, filling };
+    fn search(&self, recording: &Recording, inputs: &Inputs) -> SearchOutcome {
+        let Inputs { effects, proofs, lives, .. } = inputs;
+        let Derived { timeline, attribution, .. } = self;
+        let known = reconstruction::Known { recording, effects, proofs, lives, timeline, attribution };
         reconstruction::search(known, |supposed| {
-            let held = Derived::of(recording, told, supposed);
-            !held.is_open() && held.contradicts_nothing()
+            let derived = Derived::of(recording, inputs, supposed);
+            !derived.is_open() && derived.contradicts_nothing()
         })
     }
 }

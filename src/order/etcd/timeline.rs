@@ -146,7 +146,7 @@ const SUPPOSED: u32 = 6;
 
 /// A statement about a revision.
 #[derive(Clone, Copy)]
-struct Said {
+struct Statement {
     revision: i64,
     /// Trusted sources first; within a source, in its order.
     rank: u32,
@@ -166,11 +166,11 @@ impl Timeline {
         supposed: &[Supposed],
     ) -> Timeline {
         let mut timeline = Timeline::default();
-        let mut said = Vec::new();
+        let mut statements = Vec::new();
         let writers = timeline.writers(recording, effects, log);
         for (&revision, &write) in &writers {
             for (order, change) in (0..).zip(effects.changes(write)) {
-                said.push(Said {
+                statements.push(Statement {
                     revision,
                     rank: 0,
                     order,
@@ -180,28 +180,42 @@ impl Timeline {
                 });
             }
         }
-        events(recording, &mut said);
-        let news = News::of(&mut said);
-        let found = pairs(recording, &news);
-        said.extend(found);
-        stores(recording, &mut said);
+        events(recording, &mut statements);
+        let by_revision = Statements::of(&mut statements);
+        let found = pairs(recording, &by_revision);
+        statements.extend(found);
+        stores(recording, &mut statements);
         // A log entry above every shown revision may have been lost with its member, unless it was committed.
-        let shown = said.iter().map(|said| said.revision).max().unwrap_or(1);
+        let shown = statements.iter().map(|one| one.revision).max().unwrap_or(1);
         let reached = |step: &&log::Step| step.revision <= shown || (step.certain && step.revision <= proved);
         for step in log.steps.iter().take_while(reached) {
             for (order, change) in (0..).zip(step.changes.of(&log.changes)) {
                 let by = Witness::Log(step.entry);
-                said.push(Said { revision: step.revision, rank: LOGGED, order, change: *change, by, complete: false });
+                statements.push(Statement {
+                    revision: step.revision,
+                    rank: LOGGED,
+                    order,
+                    change: *change,
+                    by,
+                    complete: false,
+                });
             }
         }
-        for Supposed { revision, maker, changes } in supposed {
+        for Supposed { revision, writer, changes } in supposed {
             for (order, change) in (0..).zip(changes) {
-                let by = Witness::Supposed(*maker);
-                said.push(Said { revision: *revision, rank: SUPPOSED, order, change: *change, by, complete: true });
+                let by = Witness::Supposed(*writer);
+                statements.push(Statement {
+                    revision: *revision,
+                    rank: SUPPOSED,
+                    order,
+                    change: *change,
+                    by,
+                    complete: true,
+                });
             }
         }
-        said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
-        timeline.fill(recording, &said, &writers);
+        statements.sort_by_key(|one| (one.revision, one.rank, one.by, one.order));
+        timeline.fill(recording, &statements, &writers);
         let in_a_row = (2..).zip(&timeline.complete).take_while(|(number, known)| number == *known);
         timeline.whole = in_a_row.last().map_or(1, |(number, _)| number);
         timeline.connect();
@@ -234,30 +248,35 @@ impl Timeline {
         writers
     }
 
-    fn fill(&mut self, recording: &Recording, said: &[Said], writers: &std::collections::BTreeMap<i64, u32>) {
+    fn fill(
+        &mut self,
+        recording: &Recording,
+        statements: &[Statement],
+        writers: &std::collections::BTreeMap<i64, u32>,
+    ) {
         let mut believed = true;
         let one_key = promises_one_key(recording);
-        for group in said.chunk_by(|a, b| a.revision == b.revision) {
+        for group in statements.chunk_by(|a, b| a.revision == b.revision) {
             let number = group[0].revision;
             let start = self.versions.len();
-            let (shown, behind) = group.split_at(group.partition_point(|said| said.rank < LOGGED));
-            let (logged, supposed) = behind.split_at(behind.partition_point(|said| said.rank < SUPPOSED));
+            let (shown, behind) = group.split_at(group.partition_point(|one| one.rank < LOGGED));
+            let (logged, supposed) = behind.split_at(behind.partition_point(|one| one.rank < SUPPOSED));
             // An answer is complete. Two watches over all keys are complete compared with reads. All other sources add to each
             // other.
-            let whole = shown.first().is_some_and(|said| said.rank == 0);
+            let whole = shown.first().is_some_and(|one| one.rank == 0);
             let agreed = !whole && watches_over_all(shown) > 1;
-            let mut complete = shown.iter().any(|said| said.complete);
-            for said in shown {
-                let of_source = if whole { said.rank == 0 } else { said.rank <= 2 || !agreed };
+            let mut complete = shown.iter().any(|one| one.complete);
+            for one in shown {
+                let of_source = if whole { one.rank == 0 } else { one.rank <= 2 || !agreed };
                 // The key that was shown first is the one that changed.
                 let of_source = of_source && (whole || !one_key || self.versions.len() == start);
-                self.add(recording, start, said, of_source);
+                self.add(recording, start, one, of_source);
             }
             complete |= recording.unique_revisions && !shown.is_empty();
             let writer = writers.get(&number).copied();
             let mut entry = None;
-            if let Some(Witness::Log(by)) = logged.first().map(|said| said.by).filter(|_| believed) {
-                let changes: Vec<Change> = logged.iter().map(|said| said.change).collect();
+            if let Some(Witness::Log(by)) = logged.first().map(|one| one.by).filter(|_| believed) {
+                let changes: Vec<Change> = logged.iter().map(|one| one.change).collect();
                 let known: Vec<Change> = self.versions[start..].iter().map(|version| version.change).collect();
                 let last: FxHashMap<Symbol, &Change> = changes.iter().map(|change| (change.key, change)).collect();
                 let fits = |change: &Change| {
@@ -267,8 +286,8 @@ impl Timeline {
                 if known.iter().all(fits) && (!complete || same_keys(&known, &changes)) && leases() {
                     entry = Some(by);
                     complete = true;
-                    for said in logged {
-                        self.add(recording, start, said, true);
+                    for one in logged {
+                        self.add(recording, start, one, true);
                     }
                 } else {
                     believed = false;
@@ -277,7 +296,7 @@ impl Timeline {
                 }
             }
             complete |= !supposed.is_empty();
-            supposed.iter().for_each(|said| self.add(recording, start, said, true));
+            supposed.iter().for_each(|one| self.add(recording, start, one, true));
             let len = (self.versions.len() - start) as u32;
             self.revisions.push(Revision { number, start: start as u32, len, complete, writer, entry });
             if complete {
@@ -288,8 +307,8 @@ impl Timeline {
 
     /// Adds a version to the revision that begins at index `start`, or reports a contradiction. A source that does not add must
     /// agree.
-    fn add(&mut self, recording: &Recording, start: usize, said: &Said, adds: bool) {
-        let Said { revision, change, by: shown_by, .. } = *said;
+    fn add(&mut self, recording: &Recording, start: usize, statement: &Statement, adds: bool) {
+        let Statement { revision, change, by: shown_by, .. } = *statement;
         match self.place(start, change.key) {
             Some(at) if !agrees(recording, self.versions[at].change.value, change.value) => {
                 // A transaction may delete a key and put it again.
@@ -512,9 +531,9 @@ fn changes_one(step: &Step) -> bool {
 }
 
 /// The number of watches over all keys that show a revision.
-fn watches_over_all(group: &[Said]) -> usize {
-    let watch = |said: &Said| match said.by {
-        Witness::Event(watch, ..) if said.complete => Some(watch),
+fn watches_over_all(group: &[Statement]) -> usize {
+    let watch = |one: &Statement| match one.by {
+        Witness::Event(watch, ..) if one.complete => Some(watch),
         _ => None,
     };
     let mut watches: Vec<u32> = group.iter().filter_map(watch).collect();
@@ -570,7 +589,7 @@ pub fn is_over_all(recording: &Recording, watch: &Watch) -> bool {
     watch.prefix && recording.texts.get(watch.key).is_empty()
 }
 
-fn events(recording: &Recording, said: &mut Vec<Said>) {
+fn events(recording: &Recording, statements: &mut Vec<Statement>) {
     for (at, watch) in (0..).zip(&recording.watches) {
         let complete = is_over_all(recording, watch);
         for n in watch.responses.start..watch.responses.start + watch.responses.len {
@@ -583,51 +602,51 @@ fn events(recording: &Recording, said: &mut Vec<Said>) {
                 }
                 let change = Change { key: event.key, value: (!event.delete).then_some(event.value) };
                 let by = Witness::Event(at, n, e);
-                said.push(Said { revision: event.revision, rank: 2, order: 0, change, by, complete });
+                statements.push(Statement { revision: event.revision, rank: 2, order: 0, change, by, complete });
             }
         }
     }
 }
 
 /// Statements of writes and events by revision. Reads mostly repeat them, and only new statements of reads are kept.
-struct News<'s> {
-    said: &'s [Said],
+struct Statements<'s> {
+    statements: &'s [Statement],
     /// The start of each revision, from 0 through the one after the last; empty if revisions are sparse.
     starts: Vec<u32>,
     /// For each of these, the first change, if no other change of the same source can replace it.
     first: Vec<Option<Change>>,
 }
 
-impl<'s> News<'s> {
-    fn of(said: &'s mut [Said]) -> News<'s> {
-        said.sort_by_key(|said| (said.revision, said.rank, said.by, said.order));
-        let last = said.last().and_then(|said| usize::try_from(said.revision).ok()).unwrap_or(0);
+impl<'s> Statements<'s> {
+    fn of(statements: &'s mut [Statement]) -> Statements<'s> {
+        statements.sort_by_key(|one| (one.revision, one.rank, one.by, one.order));
+        let last = statements.last().and_then(|one| usize::try_from(one.revision).ok()).unwrap_or(0);
         let mut starts = Vec::new();
         let mut first = Vec::new();
-        if last / 8 <= said.len() {
+        if last / 8 <= statements.len() {
             starts.resize(last + 2, 0);
             first.resize(last + 1, None);
-            for group in said.chunk_by(|a, b| a.revision == b.revision).filter(|group| group[0].revision >= 0) {
+            for group in statements.chunk_by(|a, b| a.revision == b.revision).filter(|group| group[0].revision >= 0) {
                 let sole = group.get(1).is_none_or(|second| group[0].rank > 0 || second.rank > 0);
                 first[group[0].revision as usize] = sole.then_some(group[0].change);
             }
-            for one in said.iter() {
+            for one in statements.iter() {
                 starts[one.revision.max(0) as usize + 1] += 1;
             }
             for at in 1..starts.len() {
                 starts[at] += starts[at - 1];
             }
         }
-        News { said, starts, first }
+        Statements { statements, starts, first }
     }
 
-    fn about(&self, revision: i64) -> &'s [Said] {
+    fn about(&self, revision: i64) -> &'s [Statement] {
         let at = |revision: i64| match usize::try_from(revision).ok().and_then(|at| self.starts.get(at)) {
             Some(start) => *start as usize,
-            None => self.said.partition_point(|said| said.revision < revision),
+            None => self.statements.partition_point(|one| one.revision < revision),
         };
         let (start, end) = (at(revision), at(revision.saturating_add(1)));
-        &self.said[start..end.max(start)]
+        &self.statements[start..end.max(start)]
     }
 
     /// Whether a revision already has a change.
@@ -636,20 +655,22 @@ impl<'s> News<'s> {
         if first == Some(change) {
             return true;
         }
-        let said = self.about(revision);
-        let same_key = |said: &&Said| said.change.key == change.key;
-        let known = match said.first() {
+        let statements = self.about(revision);
+        let same_key = |one: &&Statement| one.change.key == change.key;
+        let known = match statements.first() {
             // The later of two changes of one write counts.
-            Some(Said { rank: 0, .. }) => said.iter().take_while(|said| said.rank == 0).filter(same_key).last(),
-            _ => said.iter().find(same_key),
+            Some(Statement { rank: 0, .. }) => {
+                statements.iter().take_while(|one| one.rank == 0).filter(same_key).last()
+            }
+            _ => statements.iter().find(same_key),
         };
         known.is_some_and(|known| agrees(recording, known.change.value, change.value))
     }
 }
 
 /// The statements of reads that are not known yet.
-fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
-    let mut said = Vec::new();
+fn pairs(recording: &Recording, by_revision: &Statements<'_>) -> Vec<Statement> {
+    let mut statements = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
         let steps = match operation.request {
             Request::Range(range) if range.keys_only => continue,
@@ -667,24 +688,24 @@ fn pairs(recording: &Recording, news: &News<'_>) -> Vec<Said> {
                     continue;
                 }
                 let change = Change { key: pair.key, value: Some(pair.value) };
-                if news.has(recording, pair.revision, change) {
+                if by_revision.has(recording, pair.revision, change) {
                     continue;
                 }
                 let by = Witness::Pair(at, p);
-                said.push(Said { revision: pair.revision, rank: 3, order: 0, change, by, complete: false });
+                statements.push(Statement { revision: pair.revision, rank: 3, order: 0, change, by, complete: false });
             }
         }
     }
-    said
+    statements
 }
 
-fn stores(recording: &Recording, said: &mut Vec<Said>) {
+fn stores(recording: &Recording, statements: &mut Vec<Statement>) {
     for (at, member) in (0..).zip(&recording.members) {
         for (n, revision) in (0..).zip(member.store.iter().flat_map(|store| &store.revisions)) {
             let change = Change { key: revision.key, value: (!revision.tombstone).then_some(revision.value) };
             let by = Witness::Store(at, n);
             let order = u32::try_from(revision.sub).unwrap_or(u32::MAX);
-            said.push(Said { revision: revision.main, rank: 4, order, change, by, complete: false });
+            statements.push(Statement { revision: revision.main, rank: 4, order, change, by, complete: false });
         }
     }
 }

@@ -29,7 +29,7 @@ struct Builder<'t> {
     leases: Attachments,
     lives: &'t Lives,
     supposed: &'t [Supposed],
-    filling: Attribution,
+    attribution: Attribution,
     /// Unclaimed revisions with their candidates: operations, and numbers above all operations for expiries.
     gaps: Vec<(i64, Vec<u32>)>,
     /// The leases of expiries; `None` for a lease with unknown attachments.
@@ -69,7 +69,7 @@ impl Attribution {
             leases: Attachments::default(),
             lives,
             supposed,
-            filling: Attribution::default(),
+            attribution: Attribution::default(),
             gaps: Vec::new(),
             expiries: Vec::new(),
             shown: None,
@@ -95,19 +95,19 @@ impl Builder<'_> {
                 self.same(at);
             }
             if revision.number != expected || !revision.complete {
-                self.filling.open.get_or_insert(expected.min(revision.number));
+                self.attribution.open.get_or_insert(expected.min(revision.number));
             }
             expected = revision.number + 1;
             let mut here = Vec::new();
             while let Some(at) = either.next_if(|at| of(at) == revision.number) {
                 here.push(at);
             }
-            let maker = self.revision(revision, &here, &unknown);
-            here.into_iter().filter(|at| Some(*at) != maker).for_each(|at| self.same(at));
+            let writer = self.revision(revision, &here, &unknown);
+            here.into_iter().filter(|at| Some(*at) != writer).for_each(|at| self.same(at));
         }
         either.for_each(|at| self.same(at));
         if self.proofs.last() >= expected {
-            self.filling.open.get_or_insert(expected);
+            self.attribution.open.get_or_insert(expected);
         }
     }
 
@@ -115,7 +115,7 @@ impl Builder<'_> {
     fn same(&mut self, at: u32) {
         let operation = &self.recording.operations[at as usize];
         let Request::LeaseRevoke { lease } = operation.request else {
-            self.filling.undecided.push(at);
+            self.attribution.undecided.push(at);
             return;
         };
         let Some(keys) = self.leases.keys.get(&lease) else { return };
@@ -133,9 +133,9 @@ impl Builder<'_> {
             stay.extend(stays.then_some(*key));
         }
         if let Some(key) = stay.into_iter().min() {
-            self.filling.unrevoked.push((at, key));
+            self.attribution.unrevoked.push((at, key));
         } else if !keys.is_empty() {
-            self.filling.undecided.push(at);
+            self.attribution.undecided.push(at);
         }
     }
 
@@ -144,20 +144,20 @@ impl Builder<'_> {
         let changes: Vec<Change> = self.timeline.versions_of(revision).iter().map(|version| version.change).collect();
         let number = revision.number;
         let mut claimant = None;
-        let mut maker = revision.writer;
-        if maker.is_none() && revision.complete {
+        let mut writer = revision.writer;
+        if writer.is_none() && revision.complete {
             let pin = self.supposed.binary_search_by_key(&number, |supposed| supposed.revision).ok();
-            let pin = pin.map(|at| self.supposed[at].maker);
+            let pin = pin.map(|at| self.supposed[at].writer);
             // A committed log entry shows whether it is a revoke.
             let ends = revision.entry.filter(|entry| log::is_committed(self.recording, *entry));
             let ends = ends.and_then(|entry| log::entry(self.recording, entry)).map(|entry| is_end(&entry.request));
             let recording = self.recording;
-            let may = |maker: Writer| {
-                let end = match maker {
+            let may = |writer: Writer| {
+                let end = match writer {
                     Writer::Operation(at) => is_end(&recording.operations[at as usize].request),
                     Writer::Expiry(_) => true,
                 };
-                pin.is_none_or(|pin| pin == maker) && ends.is_none_or(|ends| ends == end)
+                pin.is_none_or(|pin| pin == writer) && ends.is_none_or(|ends| ends == end)
             };
             let made = |at: &u32| may(Writer::Operation(*at)) && self.fits(*at, number, &changes) == Some(true);
             // Among several claimants, the first answered one wrote it, if it was sent in time; the others found it written.
@@ -168,8 +168,8 @@ impl Builder<'_> {
             };
             claimant = claimed.iter().copied().filter(made).min_by_key(order);
             if let Some(at) = claimant {
-                self.filling.writers.push((number, Writer::Operation(at)));
-                maker = Some(at);
+                self.attribution.writers.push((number, Writer::Operation(at)));
+                writer = Some(at);
             } else {
                 let Candidates { mut sure, unsure, kinds } = self.candidates(number, &changes, unknown, may);
                 // If they attach keys differently, the attachment is unknown.
@@ -181,9 +181,9 @@ impl Builder<'_> {
                     changes.iter().all(same)
                 };
                 let agreed = sure.first().is_none_or(agree);
-                maker = sure.first().copied().filter(|_| unsure.is_empty() && agreed);
+                writer = sure.first().copied().filter(|_| unsure.is_empty() && agreed);
                 if !agreed {
-                    self.filling.doubted.push(number);
+                    self.attribution.doubted.push(number);
                 }
                 let expired = self.expired(number, &changes, pin).filter(|_| ends != Some(false));
                 if expired.is_some() || (ends != Some(false) && self.may_have_expired(number, &changes)) {
@@ -195,7 +195,7 @@ impl Builder<'_> {
                 self.gaps.push((number, sure));
             }
         }
-        let made = maker.and_then(|at| match self.request(at) {
+        let made = writer.and_then(|at| match self.request(at) {
             Request::Txn(txn) => {
                 let success = branch(self.recording, self.timeline, at, number);
                 Some(AttachedBy::of(self.recording, txn, success))
@@ -283,7 +283,7 @@ impl Builder<'_> {
 
     /// Whether an expiry may have these changes because an earlier unknown revision leaves attachments open.
     fn may_have_expired(&self, revision: i64, changes: &[Change]) -> bool {
-        self.filling.open.is_some() && removed(changes).is_some() && !self.lives.may_end(revision).is_empty()
+        self.attribution.open.is_some() && removed(changes).is_some() && !self.lives.may_end(revision).is_empty()
     }
 
     /// Whether a request, applied just before a revision, has exactly these changes; `None` if unknown.
@@ -295,7 +295,7 @@ impl Builder<'_> {
                 };
                 // After an unknown revision, attachments are unknown.
                 let ends = self.may_hold(lease, &keys, revision) && self.leases.ends(lease, &keys);
-                (ends || self.filling.open.is_none()).then_some(ends)
+                (ends || self.attribution.open.is_none()).then_some(ends)
             }
             Request::Txn(txn)
                 if branch(self.recording, self.timeline, at, revision).is_some_and(|success| {
@@ -397,12 +397,12 @@ impl Builder<'_> {
             };
             Some((self.gaps[*gap].0, filler))
         });
-        self.filling.writers.extend(made);
-        self.filling.writers.sort_by_key(|(revision, _)| *revision);
+        self.attribution.writers.extend(made);
+        self.attribution.writers.sort_by_key(|(revision, _)| *revision);
         if !without.is_empty() {
             self.explain(&without, &used);
         }
-        self.filling
+        self.attribution
     }
 
     fn explain(&mut self, without: &[usize], used: &FxHashMap<u32, usize>) {
@@ -442,7 +442,7 @@ impl Builder<'_> {
             let repeats =
                 written.making(recording, *first).map(|asked| asked.at).find(|at| self.effects.changes(*at) == changes);
             let entry = revision.entry;
-            self.filling.unattributed.push(Unattributed {
+            self.attribution.unattributed.push(Unattributed {
                 revision: number,
                 candidates,
                 more,

@@ -17,7 +17,7 @@ pub type Changed = (u32, Option<ValueId>, Option<Attached>);
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The writer.
-    pub maker: Writer,
+    pub writer: Writer,
     /// All its changes.
     pub changes: Vec<Changed>,
 }
@@ -37,7 +37,7 @@ impl Candidates {
     /// The candidates for a gap after a state. `used`: requests that took effect before; `ended`: ends of leases with their
     /// revisions.
     pub fn of(
-        course: &Problem<'_>,
+        problem: &Problem<'_>,
         gap: &Gap,
         state: &State,
         used: &FxHashSet<u32>,
@@ -48,35 +48,35 @@ impl Candidates {
         let last = |lease: i64| ended.iter().rfind(|(other, _)| *other == lease).map_or(0, |(_, number)| *number);
         for &at in gap.requests.iter().filter(|at| !used.contains(at)) {
             // Among requests with the same content, the first sent one can do everything that a later one can.
-            if !kinds.insert(course.kinds.get(&at).copied().unwrap_or(at)) {
+            if !kinds.insert(problem.kinds.get(&at).copied().unwrap_or(at)) {
                 continue;
             }
-            let operation = &course.known.recording.operations[at as usize];
+            let operation = &problem.known.recording.operations[at as usize];
             match operation.request {
                 Request::Txn(txn) => {
-                    let told = Answered::of(course.known.recording, at);
-                    match effect(course, txn, told, state, gap.number) {
-                        Ok(changes) => candidates.add(course, gap, Writer::Operation(at), changes),
+                    let told = Answered::of(problem.known.recording, at);
+                    match effect(problem, txn, told, state, gap.number) {
+                        Ok(changes) => candidates.add(problem, gap, Writer::Operation(at), changes),
                         Err(NotTold) => candidates.complete = false,
                     }
                 }
                 Request::LeaseRevoke { lease } => {
-                    candidates.end(course, gap, state, (lease, last(lease)), Writer::Operation(at));
+                    candidates.end(problem, gap, state, (lease, last(lease)), Writer::Operation(at));
                 }
                 _ => {}
             }
         }
-        if course.leases {
-            for lease in course.known.lives.may_end(gap.number) {
-                candidates.end(course, gap, state, (lease, last(lease)), Writer::Expiry(lease));
+        if problem.leases {
+            for lease in problem.known.lives.may_end(gap.number) {
+                candidates.end(problem, gap, state, (lease, last(lease)), Writer::Expiry(lease));
             }
         }
         candidates
     }
 
     /// Adds a candidate if its changes match what is known of the gap.
-    fn add(&mut self, course: &Problem<'_>, gap: &Gap, maker: Writer, changes: Vec<Changed>) {
-        let values = &course.known.recording.values;
+    fn add(&mut self, problem: &Problem<'_>, gap: &Gap, writer: Writer, changes: Vec<Changed>) {
+        let values = &problem.known.recording.values;
         let same = |a: Option<ValueId>, b: Option<ValueId>| match (a, b) {
             (Some(a), Some(b)) => values.same(a, b) != Some(false),
             (a, b) => a == b,
@@ -90,14 +90,14 @@ impl Candidates {
                 .iter()
                 .all(|(key, value)| changes.iter().any(|(other, made, _)| other == key && same(*value, *made)));
         if fits {
-            self.all.push(Candidate { maker, changes });
+            self.all.push(Candidate { writer, changes });
         }
     }
 
     /// Adds the end of a lease, which last ended at revision `last`: attached keys are deleted, and those of unknown attachment
     /// may be.
-    fn end(&mut self, course: &Problem<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), maker: Writer) {
-        let lives = course.known.lives;
+    fn end(&mut self, problem: &Problem<'_>, gap: &Gap, state: &State, (lease, last): (i64, i64), writer: Writer) {
+        let lives = problem.known.lives;
         if !lives.may_live(lease, gap.number) {
             return;
         }
@@ -124,7 +124,7 @@ impl Candidates {
         for choice in 0..1_u32 << open.len() {
             let chosen = (0..).zip(&open).filter(|(bit, _)| choice >> bit & 1 == 1).map(|(_, key)| *key);
             let changes = certain.iter().copied().chain(chosen).map(|key| (key, None, None)).collect();
-            self.add(course, gap, maker, changes);
+            self.add(problem, gap, writer, changes);
         }
     }
 }
@@ -134,15 +134,15 @@ struct NotTold;
 
 /// The changes of a transaction; none if its answer contradicts the state.
 fn effect(
-    course: &Problem<'_>,
+    problem: &Problem<'_>,
     txn: Txn,
     told: Option<Answered<'_>>,
     state: &State,
     number: i64,
 ) -> Result<Vec<Changed>, NotTold> {
-    let known = course.known;
+    let known = problem.known;
     let recording = known.recording;
-    let success = holds(known, &course.keys, state, txn.conditions);
+    let success = holds(known, &problem.keys, state, txn.conditions);
     let success = success.or(told.map(|told| told.success)).ok_or(NotTold)?;
     if told.is_some_and(|told| told.success != success) {
         return Ok(Vec::new());
@@ -155,20 +155,20 @@ fn effect(
         match *step {
             Step::Put { keeps_value: true, .. } | Step::Put { keeps_lease: true, .. } => return Err(NotTold),
             Step::Put { key: name, value, .. } => {
-                let key = course.keys.find(name).ok_or(NotTold)?;
+                let key = problem.keys.find(name).ok_or(NotTold)?;
                 changes.retain(|(other, ..)| *other != key);
                 changes.push((key, Some(value), attached_by(recording, txn, Some(success), name)));
             }
             Step::Delete(interval) => {
                 // etcd refuses a transaction that deletes a key that it put. A key that it deleted does not exist any more.
-                let covered = |key: u32| covers(recording, interval, course.keys.names[key as usize]);
+                let covered = |key: u32| covers(recording, interval, problem.keys.names[key as usize]);
                 if changes.iter().any(|(key, value, _)| value.is_some() && covered(*key)) {
                     return Err(NotTold);
                 }
-                let there = course.keys.inside(recording, interval).filter(|key| state[*key as usize].is_some());
+                let there = problem.keys.inside(recording, interval).filter(|key| state[*key as usize].is_some());
                 let there: Vec<u32> = there.filter(|key| !changes.iter().any(|(other, ..)| other == key)).collect();
                 // With keys outside the problem, the number of deleted keys cannot be compared.
-                let all = !interval.end.is_some() || course.keys.all;
+                let all = !interval.end.is_some() || problem.keys.all;
                 let removed = told.filter(|_| all).and_then(|told| told.removed(n));
                 if removed.is_some_and(|removed| removed != there.len() as i64) {
                     return Ok(Vec::new());

@@ -100,7 +100,7 @@ impl<'a> Constraints<'a> {
                 Request::Range(range) => {
                     let asked = if range.revision > 0 { range.revision } else { operation.revision };
                     let Some(found) = operation.results.of(&known.recording.results).first() else { continue };
-                    claims.look(asked, &range, found, false);
+                    claims.read(asked, &range, found, false);
                 }
                 Request::Txn(txn) => claims.txn(at, operation, txn),
                 _ => {}
@@ -132,7 +132,7 @@ impl<'a> Constraints<'a> {
         // After a step with changes, the state is another one.
         for (step, result) in steps.iter().zip(operation.results.of(&recording.results)) {
             match step {
-                Step::Range(range) if range.revision <= 0 => self.look(before, range, result, true),
+                Step::Range(range) if range.revision <= 0 => self.read(before, range, result, true),
                 Step::Range(_) => {}
                 Step::Delete(keys) if !keys.end.is_some() => {
                     let removes = result.deleted > 0;
@@ -149,7 +149,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    fn look(&mut self, at: i64, range: &Range, found: &StepResult, of_txn: bool) {
+    fn read(&mut self, at: i64, range: &Range, found: &StepResult, of_txn: bool) {
         if at < self.from {
             return;
         }

@@ -45,7 +45,7 @@ pub(super) struct Known<'a> {
     pub proofs: &'a Proofs,
     pub lives: &'a Lives,
     pub timeline: &'a Timeline,
-    pub filling: &'a Attribution,
+    pub attribution: &'a Attribution,
 }
 
 /// Limit on searched revisions.
@@ -63,6 +63,6 @@ const CELLS: usize = 4_000_000;
 
 /// Searches for writers that explain everything. `accepts` compares a choice with all evidence.
 pub(super) fn search(known: Known<'_>, accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
-    let Some(course) = Problem::of(known) else { return SearchOutcome::Beyond };
-    search::run(&course, accepts)
+    let Some(problem) = Problem::of(known) else { return SearchOutcome::Beyond };
+    search::run(&problem, accepts)
 }

@@ -90,7 +90,7 @@ impl<'a> Problem<'a> {
         let from = gaps.iter().find(|(_, complete)| !complete).or(gaps.first())?.0;
         let claims = Constraints::of(known, &keys, from).all;
         let kinds = kinds(known, &requests);
-        let needed = known.filling.writers.iter().filter_map(|(_, filler)| match filler {
+        let needed = known.attribution.writers.iter().filter_map(|(_, filler)| match filler {
             Writer::Operation(at) => Some(*at),
             Writer::Expiry(_) => None,
         });
@@ -120,14 +120,15 @@ fn gaps(known: Known<'_>) -> Option<Vec<(i64, bool)>> {
     }
     let few = missing as usize + timeline.revisions.iter().filter(open).count() <= FEW;
     // If attachments matter, revisions that may be ends of leases are searched too.
-    let in_doubt = !known.filling.doubted.is_empty();
+    let in_doubt = !known.attribution.doubted.is_empty();
     let removes =
         |revision: &Revision| timeline.versions_of(revision).iter().all(|version| version.change.value.is_none());
     let mut gaps = Vec::new();
     let mut expected = 2;
     for revision in &timeline.revisions {
         gaps.extend((expected..revision.number).map(|number| (number, false)));
-        let doubted = known.filling.doubted.binary_search(&revision.number).is_ok() || (in_doubt && removes(revision));
+        let doubted =
+            known.attribution.doubted.binary_search(&revision.number).is_ok() || (in_doubt && removes(revision));
         if revision.writer.is_none() && (few || !revision.complete || doubted) {
             gaps.push((revision.number, revision.complete));
         }
@@ -370,9 +371,9 @@ fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Constrai
     let mut marks: Vec<(i64, Mark)> = (0..).zip(gaps).map(|(at, gap)| (gap.number, Mark::Gap(at))).collect();
     let searched = |number: i64| gaps.binary_search_by_key(&number, |gap| gap.number).is_ok();
     for revision in timeline.revisions.iter().filter(|revision| !searched(revision.number)) {
-        let made = known.filling.writers.binary_search_by_key(&revision.number, |(number, _)| *number);
-        let maker = made.ok().map(|at| known.filling.writers[at].1).or(revision.writer.map(Writer::Operation));
-        let writer = match maker {
+        let made = known.attribution.writers.binary_search_by_key(&revision.number, |(number, _)| *number);
+        let writer = made.ok().map(|at| known.attribution.writers[at].1).or(revision.writer.map(Writer::Operation));
+        let writer = match writer {
             Some(Writer::Operation(at)) => Some(at),
             _ => None,
         };

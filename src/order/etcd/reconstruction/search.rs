@@ -42,7 +42,7 @@ enum Walked {
 }
 
 struct Search<'c> {
-    course: &'c Problem<'c>,
+    problem: &'c Problem<'c>,
     frames: Vec<Frame>,
     used: FxHashSet<u32>,
     /// Ends of leases so far, with their revisions.
@@ -55,12 +55,12 @@ struct Search<'c> {
 }
 
 /// Searches a problem. `accepts` compares a complete choice with all evidence.
-pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
-    let recording = course.known.recording;
+pub fn run(problem: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -> SearchOutcome {
+    let recording = problem.known.recording;
     let records = (recording.operations.len() + recording.events.len()) as u64 + 1;
     let mut choices = CHOICES.min(RECORDS / records).max(4);
     let mut search = Search {
-        course,
+        problem,
         frames: Vec::new(),
         used: FxHashSet::default(),
         ended: Vec::new(),
@@ -69,7 +69,7 @@ pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -
         complete: true,
         deepest: 0,
     };
-    let mut state: State = vec![None; course.keys.names.len()];
+    let mut state: State = vec![None; problem.keys.names.len()];
     let mut walked = search.walk(&mut state, 0);
     let mut refused = false;
     loop {
@@ -102,7 +102,7 @@ pub fn run(course: &Problem<'_>, mut accepts: impl FnMut(&[Supposed]) -> bool) -
 
 impl Search<'_> {
     fn walk(&mut self, state: &mut State, from: usize) -> Walked {
-        let Problem { known, keys, marks, of_key, .. } = self.course;
+        let Problem { known, keys, marks, of_key, .. } = self.problem;
         for (at, (revision, mark)) in marks.iter().enumerate().skip(from) {
             self.steps = self.steps.saturating_sub(1);
             if self.steps == 0 {
@@ -122,23 +122,23 @@ impl Search<'_> {
     }
 
     fn enter(&mut self, mark: usize, gap: u32, state: &State) {
-        let course = self.course;
-        let part = course.of_gap[gap as usize];
+        let problem = self.problem;
+        let part = problem.of_gap[gap as usize];
         let mut hasher = FxHasher::default();
-        for (cell, of) in state.iter().zip(&course.of_key) {
+        for (cell, of) in state.iter().zip(&problem.of_key) {
             if *of == part {
                 cell.hash(&mut hasher);
             }
         }
-        let mut kinds: Vec<u32> = self.used.iter().map(|at| course.kinds.get(at).copied().unwrap_or(*at)).collect();
+        let mut kinds: Vec<u32> = self.used.iter().map(|at| problem.kinds.get(at).copied().unwrap_or(*at)).collect();
         kinds.sort_unstable();
         kinds.hash(&mut hasher);
         self.ended.hash(&mut hasher);
         let failed = (mark, hasher.finish());
         let mut candidates = Candidates { all: Vec::new(), complete: true };
         if !self.failed.contains(&failed) {
-            let of = &course.gaps[gap as usize];
-            candidates = Candidates::of(course, of, state, &self.used, &self.ended);
+            let of = &problem.gaps[gap as usize];
+            candidates = Candidates::of(problem, of, state, &self.used, &self.ended);
             self.steps = self.steps.saturating_sub(1 + of.requests.len() as u64);
             if candidates.all.is_empty() {
                 self.deepest = self.deepest.max(of.number);
@@ -151,10 +151,10 @@ impl Search<'_> {
     }
 
     /// The lease that a writer ends.
-    fn lease(&self, maker: Writer) -> Option<i64> {
-        match maker {
+    fn lease(&self, writer: Writer) -> Option<i64> {
+        match writer {
             Writer::Expiry(lease) => Some(lease),
-            Writer::Operation(at) => match self.course.known.recording.operations[at as usize].request {
+            Writer::Operation(at) => match self.problem.known.recording.operations[at as usize].request {
                 Request::LeaseRevoke { lease } => Some(lease),
                 _ => None,
             },
@@ -165,11 +165,11 @@ impl Search<'_> {
     fn take_back(&mut self) {
         let Some(frame) = self.frames.last() else { return };
         let chosen = frame.next.checked_sub(1).and_then(|at| frame.candidates.get(at));
-        let Some(&Candidate { maker, .. }) = chosen else { return };
-        if let Writer::Operation(at) = maker {
+        let Some(&Candidate { writer, .. }) = chosen else { return };
+        if let Writer::Operation(at) = writer {
             self.used.remove(&at);
         }
-        if self.lease(maker).is_some() {
+        if self.lease(writer).is_some() {
             self.ended.pop();
         }
     }
@@ -177,7 +177,7 @@ impl Search<'_> {
     /// Backtracks to the last gap of a component; choices at other gaps change nothing for it.
     fn back_to(&mut self, part: u32) {
         while let Some(frame) = self.frames.last() {
-            if frame.reached || self.course.of_gap[frame.gap as usize] == part {
+            if frame.reached || self.problem.of_gap[frame.gap as usize] == part {
                 return;
             }
             self.take_back();
@@ -192,33 +192,33 @@ impl Search<'_> {
             let frame = self.frames.last_mut()?;
             if let Some(candidate) = frame.candidates.get(frame.next) {
                 frame.next += 1;
-                let number = self.course.gaps[frame.gap as usize].number;
+                let number = self.problem.gaps[frame.gap as usize].number;
                 let mut state = frame.state.clone();
                 candidate.changes.iter().for_each(|changed| apply(&mut state, number, *changed));
-                let maker = candidate.maker;
-                if let Writer::Operation(at) = maker {
+                let writer = candidate.writer;
+                if let Writer::Operation(at) = writer {
                     self.used.insert(at);
                 }
                 let mark = frame.mark;
-                self.ended.extend(self.lease(maker).map(|lease| (lease, number)));
+                self.ended.extend(self.lease(writer).map(|lease| (lease, number)));
                 return Some((mark, state));
             }
             let Frame { gap, reached, failed, .. } = self.frames.pop()?;
             if !reached {
                 self.failed.insert(failed);
-                self.back_to(self.course.of_gap[gap as usize]);
+                self.back_to(self.problem.of_gap[gap as usize]);
             }
         }
     }
 
     fn supposed(&self) -> Vec<Supposed> {
-        let names = &self.course.keys.names;
+        let names = &self.problem.keys.names;
         let of = |frame: &Frame| {
             let candidate = frame.candidates.get(frame.next.checked_sub(1)?)?;
-            let number = self.course.gaps[frame.gap as usize].number;
+            let number = self.problem.gaps[frame.gap as usize].number;
             let changes =
                 candidate.changes.iter().map(|(key, value, _)| Change { key: names[*key as usize], value: *value });
-            Some(Supposed { revision: number, maker: candidate.maker, changes: changes.collect() })
+            Some(Supposed { revision: number, writer: candidate.writer, changes: changes.collect() })
         };
         self.frames.iter().filter_map(of).collect()
     }

@@ -88,7 +88,7 @@ impl Joining<'_> {
                 let known = &self.timeline.versions[version as usize];
                 self.join_lost(known.change.key, known.revision, at);
             }
-            Mismatch::WrongCount { operation, at: number, .. } if self.may_look(self.lost.len()) => {
+            Mismatch::WrongCount { operation, at: number, .. } if self.may_compare(self.lost.len()) => {
                 let ranges = ranges(self.recording, &self.recording.operations[operation as usize]);
                 let inside = |key: &Symbol| ranges.iter().any(|keys| covers(self.recording, *keys, *key));
                 let stands = |key: Symbol, revision: i64| {
@@ -172,7 +172,7 @@ impl Joining<'_> {
         let mut joined: Vec<(u32, u32)> = Vec::new();
         for (mismatch, at) in mismatches.iter().zip(of_mismatches) {
             let number = match *mismatch {
-                Mismatch::WrongCount { .. } if !self.may_look(doubts.len()) => None,
+                Mismatch::WrongCount { .. } if !self.may_compare(doubts.len()) => None,
                 Mismatch::WrongCount { operation, at: number, .. } => {
                     let ranges = ranges(self.recording, &self.recording.operations[operation as usize]);
                     let inside = |key: &&Symbol| ranges.iter().any(|keys| covers(self.recording, *keys, **key));

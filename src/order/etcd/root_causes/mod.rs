@@ -41,13 +41,13 @@ pub struct RootCauses {
 
 /// Keys and revisions that reads or events show.
 #[derive(Debug, Default)]
-pub struct Sightings(FxHashSet<(Symbol, i64)>);
+pub struct ShownVersions(FxHashSet<(Symbol, i64)>);
 
-impl Sightings {
-    /// Collects the sightings of a recording.
-    pub fn of(recording: &Recording) -> Sightings {
+impl ShownVersions {
+    /// Collects the versions that a recording shows.
+    pub fn of(recording: &Recording) -> ShownVersions {
         let events = recording.events.iter().map(|event| (event.key, event.revision));
-        Sightings(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
+        ShownVersions(events.chain(recording.pairs.iter().map(|pair| (pair.key, pair.revision))).collect())
     }
 
     /// The acknowledged write that an answer lacks and that no read or event shows: the operation, and the version.
@@ -80,7 +80,7 @@ enum Common {
 }
 
 /// Limit on the comparisons of wrong counts with keys in one report: about a second of time.
-const LOOKS: usize = 1 << 24;
+const COMPARISONS: usize = 1 << 24;
 
 struct Joining<'t> {
     recording: &'t Recording,
@@ -89,23 +89,23 @@ struct Joining<'t> {
     revisions: Vec<Option<(i64, i64)>>,
     sets: UnionFind<u32>,
     first: FxHashMap<Common, u32>,
-    seen: Sightings,
+    seen: ShownVersions,
     /// Lost versions by key: revision, and a trace.
     lost: FxHashMap<Symbol, Vec<(i64, u32)>>,
     /// The comparisons of wrong counts with keys so far.
-    looks: Cell<usize>,
+    comparisons: Cell<usize>,
 }
 
 impl RootCauses {
     /// Groups all contradictions of an analysis.
     pub fn of(recording: &Recording, analysis: &Analysis) -> RootCauses {
-        let Analysis { effects, timeline, proofs, backward, answers, streams, attribution: filling, .. } = analysis;
+        let Analysis { effects, timeline, proofs, backward, answers, streams, attribution, .. } = analysis;
         let contradictions = &timeline.contradictions;
         if backward.is_empty()
             && contradictions.is_empty()
             && answers.mismatches.is_empty()
             && streams.flaws.is_empty()
-            && filling.unattributed.is_empty()
+            && attribution.unattributed.is_empty()
         {
             return RootCauses::default();
         }
@@ -116,15 +116,15 @@ impl RootCauses {
             revisions: Vec::new(),
             sets: UnionFind::new_empty(),
             first: FxHashMap::default(),
-            seen: if answers.mismatches.is_empty() { Sightings::default() } else { Sightings::of(recording) },
+            seen: if answers.mismatches.is_empty() { ShownVersions::default() } else { ShownVersions::of(recording) },
             lost: FxHashMap::default(),
-            looks: Cell::new(0),
+            comparisons: Cell::new(0),
         };
         joining.regressions(&regressions);
         let of_contradictions = joining.contradictions(&regressions);
         let of_mismatches = joining.mismatches(&answers.mismatches);
         let of_unfilled: Vec<u32> =
-            filling.unattributed.iter().map(|gap| joining.trace(Some((gap.revision, gap.revision)))).collect();
+            attribution.unattributed.iter().map(|gap| joining.trace(Some((gap.revision, gap.revision)))).collect();
         let deliveries = joining.deliveries(&streams.flaws);
         let of_flaws = joining.flaws(&streams.flaws, &deliveries);
         joining.absorb(&regressions);
@@ -178,9 +178,9 @@ impl Joining<'_> {
     }
 
     /// Whether a wrong count may be compared with so many keys. If not, it stays a root cause of its own.
-    fn may_look(&self, keys: usize) -> bool {
-        self.looks.set(self.looks.get().saturating_add(keys));
-        self.looks.get() <= LOOKS
+    fn may_compare(&self, keys: usize) -> bool {
+        self.comparisons.set(self.comparisons.get().saturating_add(keys));
+        self.comparisons.get() <= COMPARISONS
     }
 
     /// Adds one trace for each regression, as the first traces.
