@@ -213,6 +213,8 @@ impl<'h> Case<'_, 'h> {
             .filter(|g| self.evidence.order.clocks.relation(g.moment, moment) != Relation::NotBefore)
             .filter_map(|g| Some((*g, self.absence(history, g)?)))
             .collect();
+        let absences: Vec<(LastRead, ValidityInterval)> =
+            absences.iter().filter(|(g, _)| !self.repeats_an_event(g, &absences)).copied().collect();
         let silent = self.knowledge.may_know_more(self.evidence, o.incarnation, self.target, BEGINNING, moment);
         if silent || absences.is_empty() {
             return self.unended().map_or(Counterevidence::Nothing, Counterevidence::Open);
@@ -232,6 +234,17 @@ impl<'h> Case<'_, 'h> {
             }
             _ => Counterevidence::Nothing,
         }
+    }
+
+    /// Whether a cache read shows no more than an event of before, which told the process of the end. The cache is filled by the
+    /// streams of the process.
+    fn repeats_an_event(&self, read: &LastRead, absences: &[(LastRead, ValidityInterval)]) -> bool {
+        let clocks = &self.evidence.order.clocks;
+        let is_before = |(event, _): &(LastRead, ValidityInterval)| {
+            matches!((event.shown, event.known), (Shown::Event(..), Known::End(_)))
+                && clocks.before(event.moment, read.moment)
+        };
+        matches!(read.shown, Shown::Cache(_)) && absences.iter().any(is_before)
     }
 
     /// Proof that the object existed when the deletion took effect.

@@ -8,6 +8,7 @@ use crate::check::premises::presumed_absence::{Counterevidence, PossibleDeletion
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::OperationId;
 use crate::order::{Reading, Version};
+use rustc_hash::FxHashSet;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -29,12 +30,11 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    if let Some(basis) = PremiseIndex::declared(evidence) {
-        declared(evidence, &basis, ruling);
-    }
+    let mut violated: FxHashSet<OperationId> = FxHashSet::default();
     for case in presumed_absence::presumed(evidence) {
         ruling.checked(evidence.history.operation(case.write).incarnation);
         if let Counterevidence::Outlived(last_read, end, creation) = case.counterevidence {
+            violated.insert(case.write);
             let o = evidence.history.operation(case.write);
             let (client, target) = (evidence.short_client(&o), evidence.history.key_name(case.target));
             let seen = last_read.fact(evidence, case.target, format!("{client} last saw that {target} was absent"));
@@ -48,9 +48,18 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             );
         }
     }
+    if let Some(basis) = PremiseIndex::declared(evidence) {
+        declared(evidence, &basis, &violated, ruling);
+    }
 }
 
-fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruling<'_>) {
+/// Declared decisions. `violated`: the writes that are violations already.
+fn declared(
+    evidence: &Evidence<'_>,
+    basis: &PremiseIndex<'_>,
+    violated: &FxHashSet<OperationId>,
+    ruling: &mut Ruling<'_>,
+) {
     let history = evidence.history;
     let mut cases: Vec<Case> = Vec::new();
     for (write, decided) in basis.decided() {
@@ -83,6 +92,9 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
         let older = |(_, end): &&(Used, Version)| creation.is_some_and(|creation| basis.before(end, &creation));
         let worst = outdated.iter().find(older).copied();
         let Some((used, end)) = worst.or(outdated.first().copied()) else { continue };
+        if worst.is_none() && violated.contains(&write) {
+            continue;
+        }
         let kind = if worst.is_some() { Kind::Violation } else { Kind::Hazard };
         let belief = basis.words(&used.premise);
         let client = evidence.short_client(&o);
