@@ -25,6 +25,7 @@
 
 pub mod assertion;
 pub mod check;
+pub mod explore;
 pub mod history;
 pub mod ingest;
 pub mod model;

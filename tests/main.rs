@@ -14,6 +14,7 @@ mod etcd;
 mod etcd_member;
 mod etcd_traffic;
 mod examples;
+mod explore;
 mod exports;
 mod growth;
 mod guide;

@@ -40,6 +40,9 @@ pub enum Command {
     /// Verify a saved report (of `check --json`) against the evidence, without the engine that made it.
     #[command(after_help = VERIFY_EXIT_CODES)]
     Verify(Verify),
+    /// Explore every run that Kubernetes allows for a small protocol of clients: is this fix safe in all of them?
+    #[command(after_help = EXPLORE_EXIT_CODES)]
+    Explore(Explore),
     /// Print completions for a shell.
     Completions {
         /// The shell.
@@ -54,6 +57,8 @@ const EXIT_CODES: &str = "Exit codes: 0 holds, 1 violated, 3 unknown, 2 no repor
 const PACKED: &str = "The file keeps --source, --format, --domain and --functions, so give them here. Give --rules here and to every check. Lines of \
                       the evidence are not copied; they are read again from their old path, or from beside the file. \
                       Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
+const EXPLORE_EXIT_CODES: &str = "Exit codes: 0 every explored variant is safe in every run within the bounds, 1 a run breaks a property, 3 the exploration was \
+     cut short, 2 the protocol has mistakes.";
 const VERIFY_EXIT_CODES: &str =
     "Exit codes: 0 every claim is confirmed, 1 a claim is wrong, 3 a claim is not confirmed, 2 the file is no report.";
 
@@ -234,6 +239,61 @@ pub struct Explain {
     /// Requests for a key or with it in the answer, such as 'pods default/web-0' or web-0.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+}
+
+/// `retrograde explore`.
+#[derive(Debug, Args)]
+pub struct Explore {
+    /// A shipped protocol, or a file with one (docs/explorer.md). Without it, the shipped protocols are listed.
+    pub protocol: Option<String>,
+    /// Only the protocol with this fix. `none` is the protocol without any. By default it is explored without and with each.
+    #[arg(long, value_name = "FIX")]
+    pub fix: Option<String>,
+    /// Print the text of a shipped protocol, as a begin for one of your own.
+    #[arg(long, requires = "protocol")]
+    pub print: bool,
+    /// Write the shortest counterexample as evidence into this new folder: audit logs, captures, rules, and the sketch.
+    #[arg(long, short, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Find the fewest servers, writes and faults of a counterexample.
+    #[arg(long)]
+    pub minimise: bool,
+    /// API servers, instead of those of the protocol.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub servers: Option<u8>,
+    /// Writes that etcd commits.
+    #[arg(long, value_name = "N")]
+    pub writes: Option<u8>,
+    /// Crashes of clients.
+    #[arg(long, value_name = "N")]
+    pub crashes: Option<u8>,
+    /// Streams that break.
+    #[arg(long, value_name = "N")]
+    pub breaks: Option<u8>,
+    /// Versions that are answered with 410.
+    #[arg(long, value_name = "N")]
+    pub expirations: Option<u8>,
+    /// Writes without an answer.
+    #[arg(long, value_name = "N")]
+    pub timeouts: Option<u8>,
+    /// Steps of a run.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub steps: u32,
+    /// States of each variant; each takes about 60 bytes of memory.
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    pub states: usize,
+    /// Time for each variant.
+    #[arg(long, value_name = "DURATION", value_parser = value::duration, default_value = "10m")]
+    pub time_budget: Duration,
+    /// Number of threads; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Write JSON to standard output instead of the table, or to FILE beside it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// List all steps of a run.
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 /// `retrograde pack`.

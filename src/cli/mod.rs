@@ -6,6 +6,7 @@ pub(crate) mod cache;
 pub(crate) mod console;
 mod container_file;
 pub(crate) mod exit;
+mod explore;
 pub(crate) mod halting;
 pub(crate) mod judging;
 pub(crate) mod output;
@@ -77,6 +78,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Check(check) => run::check(plan::Plan::of(check, look)?),
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, out),
         Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, out),
+        Command::Explore(typed) => explore::run(typed, look, out),
         Command::Pack(typed) => pack::pack(typed, out),
         Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, out),
         Command::Completions { shell } => {

@@ -22,6 +22,7 @@ pub(crate) mod decisions;
 pub(crate) mod document;
 pub(crate) mod dot;
 pub(crate) mod evidence;
+pub(crate) mod exploration;
 mod hazards;
 pub(crate) mod html;
 pub(crate) mod human;

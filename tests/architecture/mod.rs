@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The stages in order. Each imports only from earlier ones.
-const STAGES: [&str; 13] = [
+const STAGES: [&str; 14] = [
     "container",
     "ingest",
     "history",
@@ -16,6 +16,7 @@ const STAGES: [&str; 13] = [
     "search",
     "check",
     "counterfactual",
+    "explore",
     "explain",
     "report",
     "assertion",

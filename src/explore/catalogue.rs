@@ -1,0 +1,14 @@
+//! The shipped protocols.
+
+/// Name and text of each shipped protocol, in the order in which they are listed.
+pub const PROTOCOLS: [(&str, &str); 4] = [
+    ("kubelet-restart", include_str!("protocols/kubelet-restart.toml")),
+    ("node-name-reuse", include_str!("protocols/node-name-reuse.toml")),
+    ("ip-reconciler", include_str!("protocols/ip-reconciler.toml")),
+    ("reflector-resume", include_str!("protocols/reflector-resume.toml")),
+];
+
+/// The text of a shipped protocol.
+pub fn shipped(name: &str) -> Option<&'static str> {
+    PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

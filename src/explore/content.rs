@@ -1,0 +1,73 @@
+//! Contents of objects, each with a number. A merge of two contents is computed once.
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, RwLock};
+
+/// The number of a content. 0: the object does not exist.
+pub type ContentId = u16;
+
+/// All contents that any run has shown so far.
+#[derive(Debug, Default)]
+pub struct Contents {
+    table: Mutex<Table>,
+    merged: RwLock<FxHashMap<(ContentId, ContentId), ContentId>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    values: Vec<Arc<Value>>,
+    numbers: FxHashMap<String, ContentId>,
+}
+
+impl Contents {
+    /// The number of a content; `None` if there are too many.
+    pub fn number(&self, value: Value) -> Option<ContentId> {
+        let text = value.to_string();
+        let mut table = self.table.lock().ok()?;
+        if let Some(&number) = table.numbers.get(&text) {
+            return Some(number);
+        }
+        table.values.push(Arc::new(value));
+        let number = ContentId::try_from(table.values.len()).ok()?;
+        table.numbers.insert(text, number);
+        Some(number)
+    }
+
+    /// The content with a number.
+    pub fn value(&self, number: ContentId) -> Arc<Value> {
+        let table = self.table.lock();
+        let value = table.ok().and_then(|table| table.values.get(usize::from(number).checked_sub(1)?).cloned());
+        value.unwrap_or_else(|| Arc::new(Value::Null))
+    }
+
+    /// A content after a merge patch (RFC 7386).
+    pub fn merge(&self, base: ContentId, patch: ContentId) -> Option<ContentId> {
+        let known = self.merged.read().ok().and_then(|merged| merged.get(&(base, patch)).copied());
+        if known.is_some() {
+            return known;
+        }
+        let mut value = (*self.value(base)).clone();
+        merge(&mut value, &self.value(patch));
+        let number = self.number(value)?;
+        self.merged.write().ok()?.insert((base, patch), number);
+        Some(number)
+    }
+}
+
+fn merge(base: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        return base.clone_from(patch);
+    };
+    if !base.is_object() {
+        *base = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(base) = base else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            base.remove(name);
+        } else {
+            merge(base.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Explored protocols: a table of fixes and properties, and the shortest run that breaks one. This is the output of `retrograde
+//! explore`.
+
+use super::page::{Column, Page, Row, Tone};
+use crate::explain::words::{count, thousands};
+use crate::explore::{Counterexample, End, Limits, Variant};
+use serde::Serialize;
+use std::io;
+
+/// The name of the JSON format.
+pub const SCHEMA: &str = "retrograde/exploration/1";
+
+/// Steps of a run that are listed without `--verbose`.
+const MAX_STEPS: usize = 60;
+
+/// Writes the table and the shortest counterexample of the first unsafe variant.
+pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant]) -> io::Result<()> {
+    page.paragraph(0, Tone::Title, name)?;
+    page.paragraph(2, Tone::Plain, &about.trim().replace('\n', " "))?;
+    page.gap()?;
+    let columns = [
+        Column::left("fix", 30),
+        Column::left("property", 22),
+        Column::left("result", 18),
+        Column::right("states", 12),
+        Column::right("runs up to", 12),
+    ];
+    let mut rows = Vec::new();
+    for variant in variants {
+        for (at, (property, counterexample)) in variant.properties.iter().enumerate() {
+            let fix = variant.fix.as_ref().map_or("none", |fix| fix.name.as_str());
+            let (states, depth) = (variant.exploration.states as u64, u64::from(variant.exploration.depth));
+            let first = at == 0;
+            let cells = vec![
+                if first { fix.to_owned() } else { String::new() },
+                property.clone(),
+                result(variant, counterexample.as_ref()),
+                if first { thousands(states) } else { String::new() },
+                if first { count(depth, "step") } else { String::new() },
+            ];
+            rows.push(Row::new(cells, String::new()));
+        }
+    }
+    page.table(2, &columns, &rows)?;
+    page.gap()?;
+    if let [first, ..] = variants {
+        page.paragraph(2, Tone::Faint, &format!("Bounds: {}.", bounds(first.limits)))?;
+    }
+    for variant in variants {
+        let shortest = variant.properties.iter().filter_map(|(property, found)| Some((property, found.as_ref()?)));
+        let Some((property, found)) = shortest.min_by_key(|(_, found)| found.steps) else { continue };
+        let fix = variant.fix.as_ref().map_or(String::new(), |fix| format!(" with the fix {}", fix.name));
+        page.title(&format!("A shortest run that breaks {property}{fix}: {}", count(found.steps as u64, "step")))?;
+        return run(page, found);
+    }
+    Ok(())
+}
+
+/// The result of a property in one variant.
+fn result(variant: &Variant, counterexample: Option<&Counterexample>) -> String {
+    match (counterexample, variant.exploration.end) {
+        (Some(found), _) => format!("broken in {}", count(found.steps as u64, "step")),
+        (None, End::Exhausted) => "safe in every run".to_owned(),
+        (None, End::AllBroken) => "not decided".to_owned(),
+        (None, End::Steps) => format!("safe to {}", count(u64::from(variant.exploration.depth), "step")),
+        (None, End::States | End::Time) => format!("none to {}", count(u64::from(variant.exploration.depth), "step")),
+    }
+}
+
+/// The bounds, in words.
+fn bounds(limits: Limits) -> String {
+    let Limits { servers, writes, crashes, breaks, expirations, timeouts } = limits;
+    let parts = [
+        (servers, "API server"),
+        (writes, "write"),
+        (crashes, "crash"),
+        (breaks, "broken stream"),
+        (expirations, "expired version"),
+        (timeouts, "write without an answer"),
+    ];
+    let word = |(number, name): &(u8, &str)| match *name {
+        "crash" if *number != 1 => format!("{number} crashes"),
+        "write without an answer" if *number != 1 => format!("{number} writes without an answer"),
+        name => count(u64::from(*number), name),
+    };
+    let parts: Vec<String> = parts.iter().filter(|(number, _)| *number > 0).map(word).collect();
+    parts.join(", ")
+}
+
+/// Writes the fewest servers, writes and faults with which a property is broken.
+pub fn smallest(
+    page: &mut Page<'_>,
+    property: &str,
+    fix: Option<&str>,
+    limits: Limits,
+    found: &Counterexample,
+) -> io::Result<()> {
+    let fix = fix.map_or(String::new(), |fix| format!(" with the fix {fix}"));
+    let text = format!("{property}{fix}: {} in {}", bounds(limits), count(found.steps as u64, "step"));
+    page.labelled(2, 12, (Tone::Faint, "smallest"), &text)
+}
+
+/// The steps of a run, and what `check` says of them.
+pub fn run(page: &mut Page<'_>, found: &Counterexample) -> io::Result<()> {
+    let steps = found.sketch.split("\n\n").nth(1).unwrap_or_default();
+    let most = if page.look().verbose { usize::MAX } else { MAX_STEPS };
+    for line in steps.lines().filter(|line| !line.starts_with("auditor")).take(most) {
+        let (who, act) = line.split_once("  ").unwrap_or((line, ""));
+        page.labelled(2, 18, (Tone::Faint, who), act.trim_start())?;
+    }
+    page.gap()?;
+    if found.violated.is_empty() {
+        let text = "`check` finds no violation in the evidence of this run: what recorders see of it leaves it open.";
+        return page.paragraph(2, Tone::Doubt, text);
+    }
+    page.paragraph(2, Tone::Bad, &format!("`check` finds in the evidence of this run: {}", found.violated.join(", ")))
+}
+
+#[derive(Serialize)]
+struct Document<'v> {
+    schema: &'static str,
+    protocol: &'v str,
+    variants: Vec<WrittenVariant<'v>>,
+}
+
+#[derive(Serialize)]
+struct WrittenVariant<'v> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'v str>,
+    limits: Limits,
+    states: usize,
+    transitions: u64,
+    depth: u32,
+    exhausted: bool,
+    properties: Vec<WrittenProperty<'v>>,
+}
+
+#[derive(Serialize)]
+struct WrittenProperty<'v> {
+    property: &'v str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'v str>,
+    violated: &'v [&'static str],
+}
+
+/// Writes the same as JSON.
+pub fn json(out: &mut dyn io::Write, name: &str, variants: &[Variant]) -> io::Result<()> {
+    let variants = variants
+        .iter()
+        .map(|variant| WrittenVariant {
+            fix: variant.fix.as_ref().map(|fix| fix.name.as_str()),
+            limits: variant.limits,
+            states: variant.exploration.states,
+            transitions: variant.exploration.transitions,
+            depth: variant.exploration.depth,
+            exhausted: variant.exploration.end == End::Exhausted,
+            properties: variant
+                .properties
+                .iter()
+                .map(|(property, found)| WrittenProperty {
+                    property,
+                    steps: found.as_ref().map(|found| found.steps),
+                    run: found.as_ref().map(|found| found.sketch.as_str()),
+                    violated: found.as_ref().map_or(&[], |found| &found.violated),
+                })
+                .collect(),
+        })
+        .collect();
+    serde_json::to_writer_pretty(&mut *out, &Document { schema: SCHEMA, protocol: name, variants })?;
+    writeln!(out)
+}

@@ -1,0 +1,214 @@
+//! The explorer: its reductions lose no violation, `check` convicts each counterexample and no server in any run, and the
+//! shipped protocols give the published table.
+
+use crate::support::dice::Dice;
+use crate::support::draws::seeds;
+use retrograde::check::{BrokenBy, Kind};
+use retrograde::explore::{
+    Bounds, End, Limits, Machine, PROTOCOLS, TransitionSystem, explore, fixes, read, sketch, variant,
+};
+use retrograde::history::sketch::sketch_with;
+use retrograde::model::Declarations;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Each shipped protocol without a fix and with each of its fixes.
+fn variants() -> impl Iterator<Item = (&'static str, &'static str, Option<String>)> {
+    PROTOCOLS.into_iter().flat_map(|(name, text)| {
+        let fixes = fixes(text).unwrap().into_iter().map(|fix| Some(fix.name));
+        std::iter::once(None).chain(fixes).map(move |fix| (name, text, fix))
+    })
+}
+
+/// The steps in which each property is broken; 0: in no run. One line for each variant.
+const TABLE: &str = "\
+kubelet-restart: monotonic-reads 4, name-reuse 5
+kubelet-restart compare-later-lists: monotonic-reads 5, name-reuse 5
+kubelet-restart live-get: monotonic-reads 4, name-reuse 8
+kubelet-restart not-older-than: monotonic-reads 0, name-reuse 5
+kubelet-restart quorum-lists: monotonic-reads 0, name-reuse 5
+kubelet-restart uid-in-the-patch: monotonic-reads 4, name-reuse 0
+kubelet-restart watch-list: monotonic-reads 0, name-reuse 5
+node-name-reuse: name-reuse 9, dangling-reference 9
+node-name-reuse owner-check: name-reuse 0, dangling-reference 0
+node-name-reuse owner-check-of-a-stale-node: name-reuse 10, dangling-reference 10
+node-name-reuse uid-in-the-patch: name-reuse 0, dangling-reference 0
+ip-reconciler: double-allocation 13
+ip-reconciler name-check: double-allocation 14
+ip-reconciler pools-first: double-allocation 13
+ip-reconciler read-again: double-allocation 14
+ip-reconciler skip-pending: double-allocation 13
+ip-reconciler uid-in-the-allocation: double-allocation 0
+reflector-resume: monotonic-reads 8, stale-premise 7
+reflector-resume client-keeps-the-highest: monotonic-reads 0, stale-premise 7
+reflector-resume server-fix: monotonic-reads 0, stale-premise 7
+";
+
+#[test]
+fn each_fix_breaks_the_properties_of_the_table_and_check_convicts_each_counterexample() {
+    let mut table = String::new();
+    for (name, text, fix) in variants() {
+        let found =
+            variant(text, fix.as_deref(), None, Bounds::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(matches!(found.exploration.end, End::Exhausted | End::AllBroken), "{name} {fix:?}");
+        let mut results = Vec::new();
+        for (property, counterexample) in &found.properties {
+            results.push(format!("{property} {}", counterexample.as_ref().map_or(0, |found| found.steps)));
+            if let Some(found) = counterexample {
+                assert!(found.violated.contains(&property.as_str()), "{name} {fix:?} {property}:\n{}", found.sketch);
+            }
+        }
+        let fix = fix.map_or(String::new(), |fix| format!(" {fix}"));
+        table += &format!("{name}{fix}: {}\n", results.join(", "));
+    }
+    assert_eq!(table, TABLE);
+}
+
+/// The properties that some run of a machine breaks, by enumeration; `None` if it has too many states.
+fn broken_by_enumeration(machine: &Machine) -> Option<u32> {
+    const MAX_STATES: usize = 15_000;
+    let (mut known, mut open, mut all) = (HashSet::from([machine.initial()]), vec![machine.initial()], 0);
+    while let Some(state) = open.pop() {
+        machine.successors(&state, &mut |after, broken| {
+            all |= broken;
+            if known.insert(after.clone()) {
+                open.push(after);
+            }
+        });
+        if known.len() > MAX_STATES {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+#[test]
+fn the_reductions_lose_no_violation() {
+    let (mut compared, mut broken_once) = (0, 0);
+    for (name, text, fix) in variants() {
+        // Small enough that every interleaving with every advance of every cache can be enumerated.
+        let all =
+            [(1, 3, 1, 0, 0), (2, 3, 0, 1, 0), (2, 2, 1, 0, 0), (1, 4, 0, 1, 0), (1, 3, 0, 0, 1), (1, 2, 0, 0, 1)];
+        for (servers, writes, crashes, breaks, timeouts) in all {
+            let small = || {
+                let mut protocol = read(text, fix.as_deref()).unwrap();
+                protocol.set_limits(Limits { servers, writes, crashes, breaks, expirations: 0, timeouts });
+                protocol
+            };
+            let Some(whole) = broken_by_enumeration(&Machine::unreduced(small()).unwrap()) else { continue };
+            let found = explore(&Machine::new(small()).unwrap(), Bounds::default());
+            let broken = found.counterexamples.iter().enumerate().filter(|(_, path)| path.is_some());
+            let broken: u32 = broken.map(|(at, _)| 1 << at).sum();
+            assert_eq!(broken, whole, "{name} {fix:?} {servers} {writes} {crashes} {breaks} {timeouts}");
+            compared += 1;
+            broken_once += u32::from(whole != 0);
+        }
+    }
+    assert!(compared >= 60 && broken_once >= 10, "{compared} compared, {broken_once} of them broken");
+}
+
+#[test]
+fn no_run_of_the_environment_convicts_a_server() {
+    let all: Vec<_> = variants().collect();
+    for seed in seeds(400) {
+        let (name, text, fix) = &all[seed as usize % all.len()];
+        let mut protocol = read(text, fix.as_deref()).unwrap();
+        protocol.set_limits(Limits { timeouts: 1, breaks: 2, expirations: 1, ..protocol.limits() });
+        let rules = protocol.rules.clone();
+        let machine = Machine::new(protocol).unwrap();
+        let mut dice = Dice::new(seed);
+        let (mut state, mut path, mut broken) = (machine.initial(), Vec::new(), 0);
+        for _ in 0..24 {
+            let mut successors = Vec::new();
+            machine.successors(&state, &mut |after, broken| successors.push((after, broken)));
+            if successors.is_empty() {
+                break;
+            }
+            let taken = dice.roll(successors.len() as u64) as usize;
+            path.push(taken as u32);
+            broken |= successors[taken].1;
+            state = successors.swap_remove(taken).0;
+        }
+        let text = sketch(&machine, &path).expect("the run");
+        let mut declarations = Declarations::shipped().clone();
+        if !rules.is_empty() {
+            declarations.add(Declarations::read("rules", &rules).unwrap());
+        }
+        let history =
+            sketch_with(&text, &declarations.fields()).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+        let mut options = retrograde::Options::default();
+        options.check.declarations = Arc::new(declarations);
+        let judgement = retrograde::judge(&history, &options);
+        for finding in &judgement.findings {
+            // Servers before 1.10 break this promise, and a protocol may say that its servers do.
+            let is_declared = finding.rule == "delete-version" && *name == "reflector-resume";
+            let is_servers = finding.broken_by == BrokenBy::Server && finding.kind != Kind::Hazard;
+            assert!(!is_servers || is_declared, "{name} {fix:?} seed {seed}: {}\n{text}", finding.summary);
+        }
+        for (at, property) in machine.properties().iter().enumerate() {
+            let is_found = judgement.findings.iter().any(|f| f.rule == property && f.kind == Kind::Violation);
+            let is_broken = broken >> at & 1 == 1;
+            // A process may have several reflectors of a resource, and then no evidence shows which of them went back.
+            // An answer that nobody saw shows no uid.
+            let may_be_open = property == "monotonic-reads" || text.contains("=> ?");
+            assert!(
+                !is_broken || is_found || may_be_open,
+                "{name} {fix:?} seed {seed}: {property} is broken, and check is silent\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_number_of_threads_changes_a_result() {
+    let (_, text) = PROTOCOLS[2];
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let machine = Machine::new(read(text, None).unwrap()).unwrap();
+        let found = pool.install(|| explore(&machine, Bounds::default()));
+        (found.counterexamples, found.states, found.transitions, found.depth)
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn the_protocol_of_the_page_gives_what_the_page_says() {
+    let page = include_str!("../docs/explorer.md");
+    let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a protocol");
+    let found = |fix| variant(text, fix, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
+    let sold_twice = found(None);
+    let counterexample = sold_twice.properties[0].1.as_ref().expect("a run");
+    assert_eq!((counterexample.steps, &*counterexample.violated), (6, &["invariant"][..]), "{}", counterexample.sketch);
+    assert_eq!(found(Some("optimistic-locking")).is_safe(), Some(true));
+}
+
+#[test]
+fn mistakes_in_a_protocol_are_all_named() {
+    let text = r#"
+        name = "wrong"
+        properties = ["monotonic"]
+        [[client]]
+        name = "c"
+        steps = [
+            { list = "pods" },
+            { delete = "web-0" },
+            { decide = "1 +", else = "nowhere" },
+            { get = "pods/a", put = "x" },
+        ]
+    "#;
+    let error = read(text, None).unwrap_err();
+    assert!(error.contains("unknown field `put`"), "{error}");
+    let error = read(&text.replace(", put = \"x\"", ""), None).unwrap_err();
+    for expected in [
+        "found `monotonic`",
+        "needs `into`",
+        "RESOURCE/NAME is expected, found `web-0`",
+        "`1 +`: this is not an expression",
+        "no step `nowhere`",
+    ] {
+        assert!(error.contains(expected), "{expected}:\n{error}");
+    }
+    let (_, kubelet) = PROTOCOLS[0];
+    let error = read(kubelet, Some("quorum")).unwrap_err();
+    assert!(error.contains("no fix `quorum`") && error.contains("quorum-lists"), "{error}");
+}
