@@ -1,11 +1,14 @@
 //! The shipped protocols.
 
 /// Name and text of each shipped protocol, in the order in which they are listed.
-pub const PROTOCOLS: [(&str, &str); 4] = [
+pub const PROTOCOLS: [(&str, &str); 7] = [
     ("kubelet-restart", include_str!("protocols/kubelet-restart.toml")),
     ("node-name-reuse", include_str!("protocols/node-name-reuse.toml")),
     ("ip-reconciler", include_str!("protocols/ip-reconciler.toml")),
     ("reflector-resume", include_str!("protocols/reflector-resume.toml")),
+    ("reflector", include_str!("protocols/reflector.toml")),
+    ("expectations", include_str!("protocols/expectations.toml")),
+    ("optimistic-locking", include_str!("protocols/optimistic-locking.toml")),
 ];
 
 /// The text of a shipped protocol.

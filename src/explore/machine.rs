@@ -21,6 +21,8 @@ pub struct Machine {
     pub(super) layout: Layout,
     pub(super) contents: Contents,
     knowledge: Knowledge,
+    /// The content without fields.
+    empty: ContentId,
     initial: State,
     is_reduced: bool,
 }
@@ -109,7 +111,9 @@ impl Machine {
         for client in 0..protocol.clients.len() as u8 {
             layout.clear(&mut initial, &protocol, client);
         }
-        let mut machine = Machine { protocol, layout, contents, knowledge: Knowledge::default(), initial, is_reduced };
+        let empty = contents.number(serde_json::json!({})).unwrap_or_default();
+        let knowledge = Knowledge::default();
+        let mut machine = Machine { protocol, layout, contents, knowledge, empty, initial, is_reduced };
         let mut initial = machine.initial.clone();
         machine.settle_all(&mut initial);
         machine.layout.sort_servers(&mut initial, machine.protocol.clients.len());
@@ -568,7 +572,7 @@ impl Machine {
                 Computed::Content(content) => content,
                 Computed::Truth(_) => return None,
             },
-            None => self.contents.number(serde_json::json!({}))?,
+            None => self.empty,
         };
         debug_assert!(preconditions == Preconditions::default() || sent.version > 0);
         Some(Some(sent))
