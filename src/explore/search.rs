@@ -17,7 +17,7 @@ const BLOCK: usize = 1 << 15;
 const UNIT: usize = 256;
 
 /// Sets of visited states, each entered by one thread at a time.
-const SHARDS: usize = 64;
+const SHARDS: usize = 16;
 
 /// Limits on an exploration.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +83,8 @@ struct Successor<S> {
 /// The successors of one unit of states.
 struct Expanded<S> {
     successors: Vec<Successor<S>>,
+    /// The successors of each shard, ascending.
+    of_shard: [Vec<u32>; SHARDS],
     broken: Vec<(Origin, Broken)>,
     transitions: u64,
 }
@@ -155,7 +157,12 @@ impl<T: TransitionSystem> Search<'_, T> {
             .par_chunks(UNIT)
             .enumerate()
             .map(|(unit, states)| {
-                let mut expanded = Expanded { successors: Vec::new(), broken: Vec::new(), transitions: 0 };
+                let mut expanded = Expanded {
+                    successors: Vec::with_capacity(2 * UNIT),
+                    of_shard: Default::default(),
+                    broken: Vec::new(),
+                    transitions: 0,
+                };
                 for (parent, state) in (first + (unit * UNIT) as u32..).zip(states) {
                     let mut successor = 0;
                     system.successors(state, &mut |state, broken| {
@@ -167,6 +174,7 @@ impl<T: TransitionSystem> Search<'_, T> {
                         let fingerprint = fingerprint(&state);
                         let known = visited[shard(fingerprint)].find(fingerprint as u64, |known| *known == fingerprint);
                         if known.is_none() {
+                            expanded.of_shard[shard(fingerprint)].push(expanded.successors.len() as u32);
                             expanded.successors.push(Successor { fingerprint, state, origin });
                         }
                     });
@@ -182,11 +190,8 @@ impl<T: TransitionSystem> Search<'_, T> {
             .map(|(number, visited)| {
                 let mut new = Vec::new();
                 for (unit, expanded) in (0..).zip(&units) {
-                    for (at, successor) in (0..).zip(&expanded.successors) {
-                        let fingerprint = successor.fingerprint;
-                        if shard(fingerprint) != number {
-                            continue;
-                        }
+                    for &at in &expanded.of_shard[number] {
+                        let fingerprint = expanded.successors[at as usize].fingerprint;
                         if visited.find(fingerprint as u64, |known| *known == fingerprint).is_none() {
                             visited.insert_unique(fingerprint as u64, fingerprint, |known| *known as u64);
                             new.push((unit, at));

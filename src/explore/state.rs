@@ -403,10 +403,12 @@ impl Layout {
             (row, connected.map(|client| 1 << client).sum())
         };
         let order = &mut old[..usize::from(self.servers)];
-        order.sort_by_key(|server| row(state, *server));
-        if order.is_sorted() {
+        let mut rows = [([0; 16], 0); 8];
+        (0..).zip(&mut rows[..order.len()]).for_each(|(server, to)| *to = row(state, server));
+        if rows[..order.len()].is_sorted() {
             return old;
         }
+        order.sort_by_key(|server| rows[usize::from(*server)]);
         let before = state.clone();
         for (name, &server) in (0..).zip(order.iter()) {
             for resource in 0..self.resources {
