@@ -41,7 +41,7 @@ mod variant;
 
 pub use catalogue::{PROTOCOLS, shipped};
 pub use file::{Fix, fixes, read};
-pub use machine::Machine;
+pub use machine::{Cost, Machine};
 pub use protocol::{Limits, Protocol, Server};
 pub use run::sketch;
 pub use search::{Bounds, End, Exploration, explore};

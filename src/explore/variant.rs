@@ -2,7 +2,7 @@
 //! convict it.
 
 use super::file::{self, Fix};
-use super::machine::Machine;
+use super::machine::{Cost, Machine};
 use super::protocol::Limits;
 use super::run;
 use super::search::{Bounds, End, Exploration, explore};
@@ -22,6 +22,8 @@ pub struct Variant {
     pub limits: Limits,
     /// Size and end of the exploration.
     pub exploration: Exploration,
+    /// What its runs cost.
+    pub cost: Cost,
     /// Each safety property with its shortest counterexample.
     pub properties: Vec<(String, Option<Counterexample>)>,
 }
@@ -63,6 +65,7 @@ pub fn variant(text: &str, fix: Option<&str>, limits: Option<Limits>, bounds: Bo
     let declarations = declarations(&protocol.rules)?;
     let machine = Machine::new(protocol)?;
     let exploration = explore(&machine, bounds);
+    let cost = machine.cost();
     if let Some(failure) = machine.failure() {
         return Err(format!("an expression cannot be evaluated: {failure}"));
     }
@@ -74,7 +77,7 @@ pub fn variant(text: &str, fix: Option<&str>, limits: Option<Limits>, bounds: Bo
         };
         properties.push((name, counterexample));
     }
-    Ok(Variant { fix: described, limits: machine.protocol().limits, exploration, properties })
+    Ok(Variant { fix: described, limits: machine.protocol().limits, exploration, cost, properties })
 }
 
 /// The shipped declarations with those of a protocol.

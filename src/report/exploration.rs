@@ -19,11 +19,13 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
     page.paragraph(2, Tone::Plain, &about.trim().replace('\n', " "))?;
     page.gap()?;
     let columns = [
-        Column::left("fix", 30),
-        Column::left("property", 22),
-        Column::left("result", 18),
-        Column::right("states", 12),
-        Column::right("runs up to", 12),
+        Column::left("fix", 29),
+        Column::left("property", 20),
+        Column::left("result", 13),
+        Column::right("states", 10),
+        Column::right("steps", 6),
+        Column::right("quorum", 8),
+        Column::right("refused", 8),
     ];
     let mut rows = Vec::new();
     for variant in variants {
@@ -36,7 +38,9 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
                 property.clone(),
                 result(variant, counterexample.as_ref()),
                 if first { thousands(states) } else { String::new() },
-                if first { count(depth, "step") } else { String::new() },
+                if first { depth.to_string() } else { String::new() },
+                if first { thousands(variant.cost.quorum_reads) } else { String::new() },
+                if first { thousands(variant.cost.refused_writes) } else { String::new() },
             ];
             rows.push(Row::new(cells, String::new()));
         }
@@ -45,6 +49,9 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
     page.gap()?;
     if let [first, ..] = variants {
         page.paragraph(2, Tone::Faint, &format!("Bounds: {}.", bounds(first.limits)))?;
+        let costs = "broken in N: a shortest run that breaks it has N steps. steps: every run up to this length was visited. \
+                     quorum, refused: transitions that read the most recent state, and writes that were refused.";
+        page.paragraph(2, Tone::Faint, costs)?;
     }
     for variant in variants {
         let shortest = variant.properties.iter().filter_map(|(property, found)| Some((property, found.as_ref()?)));
@@ -59,11 +66,10 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
 /// The result of a property in one variant.
 fn result(variant: &Variant, counterexample: Option<&Counterexample>) -> String {
     match (counterexample, variant.exploration.end) {
-        (Some(found), _) => format!("broken in {}", count(found.steps as u64, "step")),
-        (None, End::Exhausted) => "safe in every run".to_owned(),
+        (Some(found), _) => format!("broken in {}", found.steps),
+        (None, End::Exhausted) => "safe".to_owned(),
         (None, End::AllBroken) => "not decided".to_owned(),
-        (None, End::Steps) => format!("safe to {}", count(u64::from(variant.exploration.depth), "step")),
-        (None, End::States | End::Time) => format!("none to {}", count(u64::from(variant.exploration.depth), "step")),
+        (None, End::Steps | End::States | End::Time) => format!("none to {}", variant.exploration.depth),
     }
 }
 
@@ -132,6 +138,8 @@ struct WrittenVariant<'v> {
     transitions: u64,
     depth: u32,
     exhausted: bool,
+    quorum_reads: u64,
+    refused_writes: u64,
     properties: Vec<WrittenProperty<'v>>,
 }
 
@@ -156,6 +164,8 @@ pub fn json(out: &mut dyn io::Write, name: &str, variants: &[Variant]) -> io::Re
             transitions: variant.exploration.transitions,
             depth: variant.exploration.depth,
             exhausted: variant.exploration.end == End::Exhausted,
+            quorum_reads: variant.cost.quorum_reads,
+            refused_writes: variant.cost.refused_writes,
             properties: variant
                 .properties
                 .iter()

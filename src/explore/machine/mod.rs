@@ -11,9 +11,10 @@ mod writes;
 
 use crate::explore::content::{ContentId, Contents};
 use crate::explore::knowledge::{Computed, Knowledge, keys};
-use crate::explore::protocol::{Act, Protocol, STOP, VariableKind};
+use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind};
 use crate::explore::state::{Change, Fault, Layout, NO_CLIENT, NO_KEY, NO_SERVER, ServerOrder, State};
 use crate::explore::system::{Broken, TransitionSystem};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Steps that a program takes together, at most. A loop without a request takes no more.
 const TOGETHER: usize = 32;
@@ -29,6 +30,18 @@ pub struct Machine {
     empty: ContentId,
     initial: State,
     is_reduced: bool,
+    /// Transitions so far that cost something: quorum reads, and refused writes.
+    quorum_reads: AtomicU64,
+    refused_writes: AtomicU64,
+}
+
+/// What the runs cost: transitions of all visited states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Reads of the most recent state.
+    pub quorum_reads: u64,
+    /// Writes that a precondition or a taken name refused.
+    pub refused_writes: u64,
 }
 
 /// The place of a step in a run.
@@ -117,7 +130,17 @@ impl Machine {
         }
         let empty = contents.number(serde_json::json!({})).unwrap_or_default();
         let knowledge = Knowledge::default();
-        let mut machine = Machine { protocol, layout, contents, knowledge, empty, initial, is_reduced };
+        let mut machine = Machine {
+            protocol,
+            layout,
+            contents,
+            knowledge,
+            empty,
+            initial,
+            is_reduced,
+            quorum_reads: AtomicU64::new(0),
+            refused_writes: AtomicU64::new(0),
+        };
         let mut initial = machine.initial.clone();
         machine.settle_all(&mut initial);
         machine.layout.sort_servers(&mut initial, machine.protocol.clients.len());
@@ -128,6 +151,20 @@ impl Machine {
     /// The expression that could not be evaluated, and why.
     pub fn failure(&self) -> Option<String> {
         self.knowledge.failure()
+    }
+
+    /// What the transitions cost of which successors were asked for so far.
+    pub fn cost(&self) -> Cost {
+        Cost {
+            quorum_reads: self.quorum_reads.load(Ordering::Relaxed),
+            refused_writes: self.refused_writes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a read shows the most recent state.
+    fn is_quorum(&self, step: u8, server: u8) -> bool {
+        let act = &self.protocol.steps[usize::from(step)].act;
+        server == NO_SERVER || matches!(act, Act::Watch { initial: Some(Ask::Unset), .. })
     }
 
     /// The protocol.
@@ -302,6 +339,19 @@ impl TransitionSystem for Machine {
     }
 
     fn successors(&self, state: &State, visit: &mut dyn FnMut(State, Broken)) {
-        self.transitions(state, &mut |state, broken, _, _| visit(state, broken));
+        let mut cost = Cost::default();
+        self.transitions(state, &mut |state, broken, event, _| {
+            match event {
+                Event::Read { actor, server, .. } if self.is_quorum(actor.step, server) => cost.quorum_reads += 1,
+                Event::Wrote { outcome: Outcome::Conflict, .. } => cost.refused_writes += 1,
+                _ => {}
+            }
+            visit(state, broken);
+        });
+        for (count, total) in [(cost.quorum_reads, &self.quorum_reads), (cost.refused_writes, &self.refused_writes)] {
+            if count > 0 {
+                total.fetch_add(count, Ordering::Relaxed);
+            }
+        }
     }
 }

@@ -124,16 +124,19 @@ impl Machine {
         let version = self.layout.version(state, client, into);
         if version == 0 {
             if let Some(ask) = initial {
-                self.answers(state, client, resource, ask, &mut |server, revision| {
+                let mut begin = |server: u8, revision: u8| {
                     let mut after = state.clone();
-                    let kind = VariableKind::Resource(resource);
-                    let broken = self.observe(&mut after, client, kind, into, revision);
-                    let server = if server == NO_SERVER { self.servers(state, client).start } else { server };
+                    let broken = self.observe(&mut after, client, VariableKind::Resource(resource), into, revision);
                     self.layout.connect(&mut after, client, server);
                     self.layout.raise(&mut after, server, resource, revision);
                     self.layout.set_position(&mut after, client, usize::from(program), revision);
                     self.go(&mut after, actor, declared.on_event);
                     self.end(after, broken, Event::Read { actor, server, revision }, visit);
+                };
+                self.answers(state, client, resource, ask, &mut |server, revision| match server {
+                    // A stream needs a server, and any of them waits until its cache has got so far.
+                    NO_SERVER => self.servers(state, client).for_each(|server| begin(server, revision)),
+                    server => begin(server, revision),
                 });
             }
             return;
