@@ -209,9 +209,9 @@ fn mistakes_in_a_protocol_are_all_named() {
             { get = "pods/a", put = "x" },
         ]
     "#;
-    let error = read(text, None).unwrap_err();
+    let error = read(text, None).unwrap_err().to_string();
     assert!(error.contains("unknown field `put`"), "{error}");
-    let error = read(&text.replace(", put = \"x\"", ""), None).unwrap_err();
+    let error = read(&text.replace(", put = \"x\"", ""), None).unwrap_err().to_string();
     for expected in [
         "found `monotonic`",
         "needs `into`",
@@ -222,6 +222,6 @@ fn mistakes_in_a_protocol_are_all_named() {
         assert!(error.contains(expected), "{expected}:\n{error}");
     }
     let (_, kubelet) = PROTOCOLS[0];
-    let error = read(kubelet, Some("quorum")).unwrap_err();
+    let error = read(kubelet, Some("quorum")).unwrap_err().to_string();
     assert!(error.contains("no fix `quorum`") && error.contains("quorum-lists"), "{error}");
 }

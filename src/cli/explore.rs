@@ -4,7 +4,9 @@ use super::args::Explore;
 use super::exit::Exit;
 use super::output::Destination;
 use crate::explain::terminal_text::visible;
-use crate::explore::{Bounds, Counterexample, Limits, PROTOCOLS, Variant, fixes, minimise, read, shipped, variant};
+use crate::explore::{
+    Bounds, Counterexample, Limits, PROTOCOLS, ProtocolError, Variant, fixes, minimise, read, shipped, variant,
+};
 use crate::history::sketch;
 use crate::ingest::limits::LONGEST_RULES_FILE;
 use crate::report::exploration;
@@ -23,7 +25,10 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         out.write_all(text.as_bytes())?;
         return Ok(Exit::Holds);
     }
-    let mistakes = |error: String| anyhow!("{}: {}", visible(protocol), visible(&error));
+    let mistakes = |error: ProtocolError| {
+        let found: Vec<String> = error.mistakes().map(|line| visible(line).into_owned()).collect();
+        anyhow!("{}: {}", visible(protocol), found.join("\n"))
+    };
     let read = read(&text, None).map_err(mistakes)?;
     let declared = fixes(&text).map_err(mistakes)?;
     let wanted: Vec<Option<&str>> = match typed.fix.as_deref() {
@@ -46,7 +51,7 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         let mut page = Page::new(out, look);
         exploration::write(&mut page, &read.name, &read.about, &variants)?;
         if typed.minimise {
-            smallest(&mut page, &text, &wanted, &variants, bounds).map_err(|error| anyhow!("{error}"))?;
+            smallest(&mut page, &text, &wanted, &variants, bounds)?;
         }
     }
     if let Some(json) = json {
@@ -129,14 +134,14 @@ fn smallest(
     wanted: &[Option<&str>],
     variants: &[Variant],
     bounds: Bounds,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     for (fix, variant) in wanted.iter().zip(variants) {
         for (at, (property, found)) in variant.properties.iter().enumerate() {
             if found.is_none() {
                 continue;
             }
             let (limits, found) = minimise(text, *fix, at, bounds)?;
-            exploration::smallest(page, property, *fix, limits, &found).map_err(|error| error.to_string())?;
+            exploration::smallest(page, property, *fix, limits, &found)?;
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Protocol files in TOML, read and checked. Input: the text of a file, and the name of a fix. Output: a [`Protocol`], or every
 //! mistake.
 
+use super::error::ProtocolError;
 use super::expression::Expression;
 use super::protocol::{
     Act, Ask, Client, Key, Limits, Preconditions, Property, PropertyKind, Protocol, Resource, Resume, STOP, Server,
@@ -149,13 +150,19 @@ pub struct Fix {
 }
 
 /// The fixes that a file declares, in the order of their names.
-pub fn fixes(text: &str) -> Result<Vec<Fix>, String> {
+///
+/// # Errors
+/// If the file is no protocol.
+pub fn fixes(text: &str) -> Result<Vec<Fix>, ProtocolError> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     Ok(file.fix.into_iter().map(|(name, fix)| Fix { name, about: fix.about }).collect())
 }
 
-/// Reads a protocol, with a fix applied or none. Returns every mistake, each in a line.
-pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, String> {
+/// Reads a protocol, with a fix applied or none.
+///
+/// # Errors
+/// All mistakes in the file, or the first one if it is not TOML of the right shape; and a fix that it does not declare.
+pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, ProtocolError> {
     let mut file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     if let Some(name) = fix {
         let names = file.fix.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -164,7 +171,7 @@ pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, String> {
     }
     let mut reader = Reader { fix, ..Reader::default() };
     let protocol = reader.protocol(file);
-    if reader.mistakes.is_empty() { Ok(protocol) } else { Err(reader.mistakes.join("\n")) }
+    if reader.mistakes.is_empty() { Ok(protocol) } else { Err(reader.mistakes.join("\n").into()) }
 }
 
 /// The file with the changes of a fix.

@@ -28,6 +28,7 @@
 
 mod catalogue;
 mod content;
+mod error;
 mod expression;
 mod file;
 mod knowledge;
@@ -40,10 +41,12 @@ mod system;
 mod variant;
 
 pub use catalogue::{PROTOCOLS, shipped};
+pub use error::ProtocolError;
 pub use file::{Fix, fixes, read};
 pub use machine::{Cost, Machine};
 pub use protocol::{Limits, Protocol, Server};
 pub use run::sketch;
 pub use search::{Bounds, End, Exploration, explore};
+pub use state::State;
 pub use system::{Broken, TransitionSystem};
 pub use variant::{Counterexample, Variant, minimise, variant};

@@ -28,7 +28,7 @@ const CHANGE: usize = 5;
 /// Bytes of a write without an answer that may still be committed.
 const LATE: usize = 6;
 
-/// A state. Its meaning is in its [`Layout`].
+/// A state of a [`Machine`](super::Machine). It is opaque: its places depend on the protocol.
 #[derive(Clone, Debug)]
 pub struct State {
     len: u8,

@@ -1,6 +1,7 @@
 //! A protocol and each of its fixes, explored and compared. Every counterexample is written out as evidence, and `check` has to
 //! convict it.
 
+use super::error::ProtocolError;
 use super::file::{self, Fix};
 use super::machine::{Cost, Machine};
 use super::protocol::Limits;
@@ -54,8 +55,13 @@ impl Variant {
 /// Explores a protocol, with a fix applied or none. `limits` replaces those of the file.
 ///
 /// # Errors
-/// All mistakes in the file, an expression that cannot be evaluated, or a run that `check` does not convict.
-pub fn variant(text: &str, fix: Option<&str>, limits: Option<Limits>, bounds: Bounds) -> Result<Variant, String> {
+/// All mistakes in the file, or an expression that cannot be evaluated in a state that a run reached.
+pub fn variant(
+    text: &str,
+    fix: Option<&str>,
+    limits: Option<Limits>,
+    bounds: Bounds,
+) -> Result<Variant, ProtocolError> {
     let described = match fix {
         Some(name) => file::fixes(text)?.into_iter().find(|known| known.name == name),
         None => None,
@@ -67,7 +73,7 @@ pub fn variant(text: &str, fix: Option<&str>, limits: Option<Limits>, bounds: Bo
     let exploration = explore(&machine, bounds);
     let cost = machine.cost();
     if let Some(failure) = machine.failure() {
-        return Err(format!("an expression cannot be evaluated: {failure}"));
+        return Err(format!("an expression cannot be evaluated: {failure}").into());
     }
     let mut properties = Vec::new();
     for (name, path) in machine.properties().into_iter().zip(&exploration.counterexamples) {
@@ -121,10 +127,14 @@ pub fn minimise(
     fix: Option<&str>,
     property: usize,
     bounds: Bounds,
-) -> Result<(Limits, Counterexample), String> {
+) -> Result<(Limits, Counterexample), ProtocolError> {
     let first = variant(text, fix, None, bounds)?;
     let mut limits = first.limits;
-    let mut found = first.properties.get(property).and_then(|(_, found)| found.clone()).ok_or("no run breaks it")?;
+    let mut found = first
+        .properties
+        .get(property)
+        .and_then(|(_, found)| found.clone())
+        .ok_or_else(|| "no run breaks it".to_owned())?;
     let members: [Member; 6] = [
         |limits| (&mut limits.servers, 1),
         |limits| (&mut limits.writes, 0),

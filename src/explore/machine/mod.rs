@@ -10,6 +10,7 @@ mod reads;
 mod writes;
 
 use crate::explore::content::{ContentId, Contents};
+use crate::explore::error::ProtocolError;
 use crate::explore::knowledge::{Computed, Knowledge, keys};
 use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind};
 use crate::explore::state::{Change, Fault, Layout, NO_CLIENT, NO_KEY, NO_SERVER, ServerOrder, State};
@@ -94,17 +95,24 @@ pub enum Event {
 pub type Visit<'v> = dyn FnMut(State, Broken, Event, &ServerOrder) + 'v;
 
 impl Machine {
-    /// A protocol as a transition system, or the reason why it cannot be one.
-    pub fn new(protocol: Protocol) -> Result<Machine, String> {
+    /// A protocol as a transition system.
+    ///
+    /// # Errors
+    /// If its states do not fit into [`State`].
+    pub fn new(protocol: Protocol) -> Result<Machine, ProtocolError> {
         Machine::with_reductions(protocol, true)
     }
 
-    /// The same without reductions: many more states, and the same violations.
-    pub fn unreduced(protocol: Protocol) -> Result<Machine, String> {
+    /// The same without reductions: many more states, and the same violations. Tests compare the two.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    #[doc(hidden)]
+    pub fn unreduced(protocol: Protocol) -> Result<Machine, ProtocolError> {
         Machine::with_reductions(protocol, false)
     }
 
-    fn with_reductions(protocol: Protocol, is_reduced: bool) -> Result<Machine, String> {
+    fn with_reductions(protocol: Protocol, is_reduced: bool) -> Result<Machine, ProtocolError> {
         let layout = Layout::of(&protocol)?;
         let (contents, mut initial) = (Contents::default(), layout.empty());
         layout.commit(&mut initial, Change { key: NO_KEY, content: 0, uid: 0, client: NO_CLIENT });
