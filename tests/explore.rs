@@ -173,6 +173,68 @@ fn no_run_of_the_environment_convicts_a_server() {
 }
 
 #[test]
+fn each_planted_fault_is_found() {
+    // A fix that is safe for a property, what is changed in the file, and the property that is broken then.
+    let faults = [
+        (
+            "kubelet-restart",
+            "quorum-lists",
+            r#""kubelet.relist" = { resource-version = "unset" }"#,
+            "",
+            "monotonic-reads",
+        ),
+        (
+            "kubelet-restart",
+            "quorum-lists",
+            r#""kubelet.first-list" = { resource-version = "unset" }"#,
+            "",
+            "monotonic-reads",
+        ),
+        (
+            "kubelet-restart",
+            "not-older-than",
+            r#"resource-version = "pods""#,
+            r#"resource-version = "0""#,
+            "monotonic-reads",
+        ),
+        ("kubelet-restart", "uid-in-the-patch", "if-uid = true", "if-uid = false", "name-reuse"),
+        (
+            "kubelet-restart",
+            "watch-list",
+            "initial-events = true",
+            r#"initial-events = true, resource-version = "0""#,
+            "monotonic-reads",
+        ),
+        ("node-name-reuse", "owner-check", "config.owner == node.metadata.uid", "true", "name-reuse"),
+        ("node-name-reuse", "uid-in-the-patch", "if-uid = true }\n", "if-uid = false }\n", "name-reuse"),
+        ("ip-reconciler", "uid-in-the-allocation", r#", "uid-in-the-allocation"] }"#, "] }", "double-allocation"),
+        ("ip-reconciler", "uid-in-the-allocation", "if-version = true", "if-version = false", "double-allocation"),
+        (
+            "reflector-resume",
+            "client-keeps-the-highest",
+            r#"resume = "highest""#,
+            r#"resume = "last-event""#,
+            "monotonic-reads",
+        ),
+        ("expectations", "expectations-and-a-fresh-list", "size(pods) > 0", "true", "one-child"),
+        ("optimistic-locking", "if-version", r#""second.take" = { if-version = true }"#, "", "one-pod-on-the-node"),
+    ];
+    for (name, fix, from, to, property) in faults {
+        let text = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).expect("a protocol");
+        let broken = |text: &str| {
+            let found =
+                variant(text, Some(fix), None, Bounds::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            found.properties.iter().any(|(known, found)| known == property && found.is_some())
+        };
+        // A line that is left out would leave `change.` behind.
+        let changed =
+            if to.is_empty() { text.replace(&format!("change.{from}\n"), "") } else { text.replace(from, to) };
+        assert_ne!(changed, text, "{name} {fix}: {from}");
+        assert!(!broken(text) && broken(&changed), "{name} {fix}: {from}");
+    }
+}
+
+#[test]
 fn no_number_of_threads_changes_a_result() {
     let (_, text) = PROTOCOLS[2];
     let on = |threads| {
