@@ -13,6 +13,8 @@ pub(crate) mod pack;
 pub(crate) mod plan;
 pub(crate) mod progress;
 mod reading;
+mod record;
+pub(crate) mod record_arguments;
 pub(crate) mod run;
 pub(crate) mod value;
 pub(crate) mod verify;
@@ -78,6 +80,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Rules(rules) => run::rules(rules.rule.as_deref(), look, out),
         Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, out),
         Command::Pack(typed) => pack::pack(typed, out),
+        Command::Record(typed) => record::record(typed),
         Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();

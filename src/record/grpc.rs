@@ -32,6 +32,12 @@ const RANGE_STREAM: &str = "/etcdserverpb.KV/RangeStream";
 /// Longest answer in parts, in bytes. Of a longer one the outcome is unknown.
 const MAX_BYTES: usize = 64 << 20;
 
+/// Whether a layer records the calls of a method.
+#[cfg(feature = "proxy")]
+pub(crate) fn is_recorded(path: &str) -> bool {
+    path == WATCH || path == RANGE_STREAM || is_recorded_call(path)
+}
+
 /// Records requests of an etcd client and their answers.
 ///
 /// It wraps any HTTP service with one type of body for requests and answers, such as a channel of tonic. The second
