@@ -150,7 +150,9 @@ impl Connection {
         match self.pass(request).await {
             Ok(response) => response,
             Err(refusal) => {
-                shared.tally.refused.add();
+                if !matches!(refusal, Refusal::Server(_)) {
+                    shared.tally.refused.add();
+                }
                 refused(&refusal)
             }
         }
