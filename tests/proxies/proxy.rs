@@ -42,24 +42,16 @@ impl Proxy {
             .expect("the program starts");
         let mut lines = BufReader::new(process.stderr.take().expect("its messages"));
         let mut told = String::new();
-        loop {
-            let mut line = String::new();
-            let ended = lines.read_line(&mut line).expect("text") == 0;
-            told += &line;
-            if let Some(rest) = line.strip_prefix("recording http://") {
-                let address = rest.split(' ').next().and_then(|text| text.parse().ok()).expect("an address");
-                let said = std::thread::spawn(move || {
-                    let mut rest = String::new();
-                    let _ = lines.read_to_string(&mut rest);
-                    rest
-                });
-                return Ok(Proxy { process, address, said: Some(said) });
-            }
-            if ended {
-                let _ = process.wait();
-                return Err(told);
-            }
-        }
+        let Some(address) = address(&mut lines, &mut told) else {
+            let _ = process.wait();
+            return Err(told);
+        };
+        let said = std::thread::spawn(move || {
+            let mut rest = String::new();
+            let _ = lines.read_to_string(&mut rest);
+            rest
+        });
+        Ok(Proxy { process, address, said: Some(said) })
     }
 
     /// Sends a signal and waits for the end.
@@ -71,6 +63,20 @@ impl Proxy {
         let took = begin.elapsed();
         let said = self.said.take().expect("its messages").join().expect("text");
         Ended { code, said, took }
+    }
+}
+
+/// The address in the message of a start; `None`: the proxy ended before. Keeps what it said.
+fn address(lines: &mut impl BufRead, told: &mut String) -> Option<SocketAddr> {
+    loop {
+        let mut line = String::new();
+        if lines.read_line(&mut line).expect("text") == 0 {
+            return None;
+        }
+        told.push_str(&line);
+        if let Some(rest) = line.strip_prefix("recording http://") {
+            return rest.split(' ').next().and_then(|text| text.parse().ok());
+        }
     }
 }
 
