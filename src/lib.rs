@@ -45,6 +45,8 @@ pub mod container;
 pub mod counterfactual;
 #[doc(hidden)]
 pub mod explain;
+#[cfg(feature = "proxy")]
+mod proxy;
 #[doc(hidden)]
 pub mod verify;
 

@@ -43,6 +43,16 @@ fn what_the_baseline_has_does_not_fail_again_and_what_is_new_does() {
     }
 }
 
+#[cfg(not(feature = "proxy"))]
+#[test]
+fn a_program_without_the_proxies_says_how_to_get_one() {
+    let folder = place("recording");
+    let refused = retrograde(&["record", "etcd", "-o", folder.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("--features proxy") && !folder.exists(), "{said}");
+}
+
 #[test]
 fn a_focus_leaves_out_what_is_elsewhere_and_says_so() {
     let mine = retrograde(&["check", "--client", "system:node:node-1", "--json", INCIDENT]);

@@ -45,6 +45,11 @@ impl Capture {
     /// # Errors
     /// If the file exists, or cannot be created or written.
     pub fn create(path: impl AsRef<Path>, subject: &Subject) -> io::Result<Capture> {
+        Capture::create_on(Clock::new(), path, subject)
+    }
+
+    /// As [`Capture::create`]. Captures with one clock have comparable times.
+    pub(crate) fn create_on(times: Clock, path: impl AsRef<Path>, subject: &Subject) -> io::Result<Capture> {
         let mut line = Map::from_iter([("kind".to_owned(), json!("capture")), ("version".to_owned(), json!(1))]);
         let Subject { client, incarnation, server, clock } = subject;
         for (name, value) in [("client", client), ("incarnation", incarnation), ("server", server), ("clock", clock)] {
@@ -53,7 +58,7 @@ impl Capture {
             }
         }
         let lines = Lines::create(path.as_ref(), &line)?;
-        let inner = Inner { clock: Clock::new(), next: AtomicU64::new(1), lines, unwritten: Mutex::default() };
+        let inner = Inner { clock: times, next: AtomicU64::new(1), lines, unwritten: Mutex::default() };
         Ok(Capture { inner: Arc::new(inner) })
     }
 

@@ -1,5 +1,6 @@
 //! The command line's arguments, as typed. The doc comments are the help texts, which snapshots pin.
 
+use super::record_arguments::Record;
 use super::value;
 use crate::check::RULES;
 use crate::ingest::{Format, SourceRule, Time};
@@ -37,6 +38,8 @@ pub enum Command {
     /// Read and join evidence into one small file, which every command accepts instead of the evidence.
     #[command(after_help = PACKED)]
     Pack(Pack),
+    /// Record clients in any language, by a proxy between them and their server.
+    Record(Record),
     /// Verify a saved report (of `check --json`) against the evidence, without the engine that made it.
     #[command(after_help = VERIFY_EXIT_CODES)]
     Verify(Verify),

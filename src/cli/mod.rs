@@ -14,6 +14,8 @@ pub(crate) mod pack;
 pub(crate) mod plan;
 pub(crate) mod progress;
 mod reading;
+mod record;
+pub(crate) mod record_arguments;
 pub(crate) mod run;
 pub(crate) mod value;
 pub(crate) mod verify;
@@ -80,6 +82,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Explain(explain) => run::explain(plan::Explaining::of(explain, look)?, out),
         Command::Explore(typed) => explore::run(typed, look, out),
         Command::Pack(typed) => pack::pack(typed, out),
+        Command::Record(typed) => record::record(typed),
         Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();

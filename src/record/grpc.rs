@@ -6,8 +6,9 @@
 //! Source: gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of grpc/grpc).
 
 use super::body::{End, Tap, Tapped};
-use super::etcd::{EtcdCall, EtcdClient, EtcdWatches, is_recorded};
+use super::etcd::{EtcdCall, EtcdClient, EtcdWatches, is_recorded_call};
 use crate::assertion::lines::lock;
+use crate::ingest::etcd::Fields;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
@@ -22,6 +23,20 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 type BoxError = Box<dyn Error + Send + Sync>;
+
+const WATCH: &str = "/etcdserverpb.Watch/Watch";
+const RANGE: &str = "/etcdserverpb.KV/Range";
+/// A read whose answer comes in parts (etcd 3.7). It is recorded as the Range that it equals.
+const RANGE_STREAM: &str = "/etcdserverpb.KV/RangeStream";
+
+/// Longest answer in parts, in bytes. Of a longer one the outcome is unknown.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Whether a layer records the calls of a method.
+#[cfg(feature = "proxy")]
+pub(crate) fn is_recorded(path: &str) -> bool {
+    path == WATCH || path == RANGE_STREAM || is_recorded_call(path)
+}
 
 /// Records requests of an etcd client and their answers.
 ///
@@ -86,11 +101,12 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let EtcdLayer { client, body } = self.layer.clone();
-        let path = request.uri().path().to_owned();
-        let exchange = if path == "/etcdserverpb.Watch/Watch" {
+        let in_parts = request.uri().path() == RANGE_STREAM;
+        let path = if in_parts { RANGE } else { request.uri().path() }.to_owned();
+        let exchange = if path == WATCH {
             Exchange::Watches(Arc::new(client.watches()))
-        } else if is_recorded(&path) {
-            Exchange::Call(Arc::new(Mutex::new(Call { client, path, sent: None, answer: None })))
+        } else if is_recorded_call(&path) {
+            Exchange::Call(Arc::new(Mutex::new(Call { client, path, in_parts, sent: None, answer: None })))
         } else {
             let answer = self.inner.call(request);
             return Box::pin(async move { answer.await.map_err(Into::into) });
@@ -123,9 +139,37 @@ enum Exchange {
 struct Call {
     client: EtcdClient,
     path: String,
+    /// Whether each message of the answer is a part of it.
+    in_parts: bool,
     sent: Option<EtcdCall>,
     /// The message of the answer, which counts once the status is known. The inner `None`: it cannot be decoded.
     answer: Option<Option<Vec<u8>>>,
+}
+
+impl Call {
+    fn received(&mut self, message: Option<&[u8]>) {
+        if !self.in_parts {
+            self.answer = Some(message.map(<[u8]>::to_vec));
+            return;
+        }
+        // Joined encodings are the encoding of the merged messages, which equals the answer to Range.
+        let part = message.and_then(part);
+        match (self.answer.get_or_insert_with(|| Some(Vec::new())), part) {
+            (Some(whole), Some(part)) if whole.len() + part.len() <= MAX_BYTES => whole.extend_from_slice(part),
+            (answer, _) => *answer = None,
+        }
+    }
+}
+
+/// The `RangeResponse` in a `RangeStreamResponse`. `None`: it cannot be decoded.
+fn part(message: &[u8]) -> Option<&[u8]> {
+    let mut part: &[u8] = &[];
+    for field in Fields::of(message) {
+        if let (1, response) = field.ok()? {
+            part = response.bytes().ok()?;
+        }
+    }
+    Some(part)
 }
 
 impl Exchange {
@@ -146,7 +190,7 @@ impl Exchange {
 
     fn received(&self, message: Option<&[u8]>) {
         match (self, message) {
-            (Exchange::Call(call), message) => lock(call).answer = Some(message.map(<[u8]>::to_vec)),
+            (Exchange::Call(call), message) => lock(call).received(message),
             (Exchange::Watches(watches), Some(message)) => watches.received(message),
             (Exchange::Watches(watches), None) => watches.failed("a response that cannot be read"),
         }

@@ -130,6 +130,7 @@ fn event(pair: Message) -> Message {
 
 const PUT: &str = "/etcdserverpb.KV/Put";
 const RANGE: &str = "/etcdserverpb.KV/Range";
+const RANGE_STREAM: &str = "/etcdserverpb.KV/RangeStream";
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 fn with<T>(recorder: &EtcdRecorder, look: impl FnOnce(&Recording) -> T) -> T {
@@ -157,6 +158,43 @@ fn answers_are_recorded_and_pass_unchanged_wherever_they_are_cut() {
         let old = message().message(1, header(2)).number(4, 0);
         ask(&recorder, RANGE, &[message().bytes(1, b"k")], Answer::Whole(vec![old], size));
         assert_eq!(verdict(&recorder), (Verdict::Violated, vec!["linearizability"]));
+    }
+}
+
+#[test]
+fn a_read_in_parts_is_recorded_as_the_whole_that_it_equals() {
+    let request = [message().bytes(1, b"k").bytes(2, b"l").number(3, 3)];
+    let (first, second) = (pair(b"k", b"7", 2, 2, 1), pair(b"k1", b"8", 3, 3, 1));
+    let whole = message().message(1, header(3)).message(2, first.clone()).message(2, second.clone()).number(4, 2);
+    let parts =
+        [message().message(2, first), message().message(2, second), message().message(1, header(3)).number(4, 2)]
+            .map(|part| message().message(1, part));
+    let recorded = |path, answer| {
+        let recorder = EtcdRecorder::new();
+        for (revision, (key, value)) in (2..).zip([(b"k".as_slice(), b"7"), (b"k1", b"8")]) {
+            let done = Answer::Whole(vec![message().message(1, header(revision))], 1000);
+            ask(&recorder, PUT, &[put(key, value)], done);
+        }
+        ask(&recorder, path, &request, answer);
+        let last = with(&recorder, |recording| {
+            let last = recording.operations.last().unwrap();
+            (last.request, last.outcome, last.revision, format!("{:?}", recording.pairs))
+        });
+        (last, verdict(&recorder))
+    };
+    let expected = recorded(RANGE, Answer::Whole(vec![whole], 1000));
+    assert_eq!((&expected.0.1, &expected.1), (&Outcome::Answered, &(Verdict::Holds, vec![])));
+    for size in [1, 7, 1000] {
+        assert_eq!(recorded(RANGE_STREAM, Answer::Whole(parts.to_vec(), size)), expected);
+    }
+    // A missing part is a wrong answer.
+    let without = vec![parts[0].clone(), parts[2].clone()];
+    assert_eq!(recorded(RANGE_STREAM, Answer::Whole(without, 1000)).1.0, Verdict::Violated);
+    // A read that breaks off, or has a part that cannot be read, has no answer.
+    let unread = vec![parts[0].clone(), message().number(1, 1), parts[1].clone()];
+    for answer in [Answer::Cut(parts[..2].to_vec()), Answer::Refused("14", "no leader"), Answer::Whole(unread, 1000)] {
+        let (last, (verdict, _)) = recorded(RANGE_STREAM, answer);
+        assert_eq!((last.0, last.1, verdict), (expected.0.0, Outcome::Unknown, Verdict::Holds));
     }
 }
 

@@ -126,6 +126,12 @@ where
     }
 }
 
+/// Whether a layer records a request.
+#[cfg(feature = "proxy")]
+pub(crate) fn is_recorded_request<B>(request: &Request<B>) -> bool {
+    Asked::of(request, &Fields::default()).is_some()
+}
+
 /// The bytes of a body that is in memory.
 fn whole<B: Body>(body: B) -> Option<Vec<u8>> {
     let mut body = pin!(body);

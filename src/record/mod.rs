@@ -48,7 +48,11 @@ mod specimen;
 #[cfg(feature = "tower")]
 pub use body::Tapped;
 pub use etcd::{EtcdCall, EtcdClient, EtcdRecorder, EtcdWatches, replay};
+#[cfg(feature = "proxy")]
+pub(crate) use grpc::is_recorded;
 #[cfg(feature = "tower")]
 pub use grpc::{EtcdLayer, EtcdService};
+#[cfg(feature = "proxy")]
+pub(crate) use kube::is_recorded_request;
 #[cfg(feature = "tower")]
 pub use kube::{KubeLayer, KubeService};

@@ -21,6 +21,7 @@ const STAGES: [&str; 14] = [
     "report",
     "assertion",
     "record",
+    "proxy",
     "cli",
 ];
 
@@ -116,7 +117,7 @@ fn a_stage_uses_only_earlier_stages() {
                 }
                 // `crate::judge` and `crate::Options` stand for the whole library. Only its interface and command
                 // line may use them.
-                (_, None) => matches!(stage, "assertion" | "record" | "cli"),
+                (_, None) => matches!(stage, "assertion" | "record" | "proxy" | "cli"),
             };
             if !allowed {
                 wrong.push(format!("{} uses {}", module.join("::"), target.join("::")));
@@ -190,20 +191,78 @@ fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
     assert!(seen > 0);
 }
 
-/// SECURITY.md promises that evidence can neither reach a network nor start a program. Tests may start one.
+/// SECURITY.md promises that evidence can neither reach a network nor start a program. Tests may start one. Only the
+/// stage `proxy` has a network, and it uses nothing that reads evidence.
 #[test]
 fn the_program_opens_no_connection_and_starts_no_process() {
+    let mut proxies = 0;
     for path in sources().into_iter().filter(|path| !shown(path).contains("/tests/")) {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        for forbidden in ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "process::Command"] {
+        assert!(!text.contains("process::Command"), "{} starts a process", shown(&path));
+        if stage(&path).is_some_and(|stage| stage == "proxy") {
+            proxies += 1;
+            for reader in ["ingest::inputs", "history::load", "crate::judge"] {
+                assert!(!text.contains(reader), "{} reads evidence", shown(&path));
+            }
+            continue;
+        }
+        for forbidden in ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "tokio::", "hyper::", "hyper_util::"] {
             assert!(!text.contains(forbidden), "{} uses {forbidden}", shown(&path));
         }
     }
-    let locked = fs::read_to_string(root().join("Cargo.lock")).unwrap_or_default();
-    assert!(locked.contains("name = \"serde\""), "Cargo.lock is read");
-    for client in ["hyper", "reqwest", "ureq", "curl", "socket2", "mio", "tokio"] {
-        assert!(!locked.contains(&format!("name = \"{client}\"\n")), "{client} can open connections");
+    assert!(proxies > 5, "{proxies} files of the proxies are read");
+}
+
+/// Only the feature `proxy` has crates that can open connections. It is off by default, and no other feature contains it.
+#[test]
+fn only_the_feature_of_the_proxies_can_open_connections() {
+    const CLIENTS: [&str; 9] = ["curl", "hyper", "hyper-util", "mio", "reqwest", "rustls", "socket2", "tokio", "ureq"];
+    let read = |name: &str| -> toml::Table {
+        let text = fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        text.parse().unwrap_or_else(|e| panic!("{name}: {e}"))
+    };
+    let texts = |value: &toml::Value| -> Vec<String> {
+        let items = value.as_array().map_or(&[][..], Vec::as_slice);
+        items.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect()
+    };
+    let manifest = read("Cargo.toml");
+    let features = manifest["features"].as_table().expect("features");
+    // Every dependency that a feature other than `proxy` needs.
+    let mut open: Vec<String> = Vec::new();
+    for (_, items) in features.iter().filter(|(name, _)| *name != "proxy") {
+        for item in texts(items) {
+            assert_ne!(item, "proxy", "another feature contains it");
+            open.extend(item.strip_prefix("dep:").map(str::to_owned));
+        }
     }
+    let tables = |name: &str| {
+        let of_targets = manifest["target"].as_table().expect("targets").values().filter_map(|target| target.get(name));
+        manifest.get(name).into_iter().chain(of_targets).filter_map(toml::Value::as_table).cloned().collect::<Vec<_>>()
+    };
+    for (name, dependency) in tables("dependencies").into_iter().flatten() {
+        let is_optional = dependency.get("optional").and_then(toml::Value::as_bool) == Some(true);
+        open.extend((!is_optional).then_some(name));
+    }
+    let lock = read("Cargo.lock");
+    let packages = lock["package"].as_array().expect("packages");
+    let mut seen: Vec<String> = Vec::new();
+    while let Some(name) = open.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        let named = packages.iter().filter(|package| package["name"].as_str() == Some(name.as_str()));
+        // A dependency is a name, with its version if there are several.
+        let next = named.filter_map(|package| package.get("dependencies")).flat_map(texts);
+        open.extend(next.filter_map(|text| text.split(' ').next().map(str::to_owned)));
+        seen.push(name);
+    }
+    assert!(seen.iter().any(|name| name == "serde_core") && seen.len() > 50, "{seen:?}");
+    for client in CLIENTS {
+        assert!(!seen.iter().any(|name| name == client), "{client} can open connections");
+    }
+    let proxy = texts(&features["proxy"]);
+    assert!(proxy.iter().any(|item| item == "dep:tokio"), "{proxy:?}");
+    assert!(!texts(&features["default"]).iter().any(|item| item == "proxy"), "it is on by default");
 }
 
 /// The scheduled workflow fuzzes every format with a parser, so each needs a fuzz target.

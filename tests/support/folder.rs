@@ -14,6 +14,7 @@ impl Folder {
     }
 
     /// A folder with copies of the files of another.
+    #[allow(dead_code, reason = "not every test does")]
     pub fn copy_of(other: impl AsRef<Path>) -> Folder {
         let folder = Folder::new();
         for entry in fs::read_dir(other).unwrap().flatten() {

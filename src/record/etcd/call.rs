@@ -75,7 +75,7 @@ impl EtcdCall {
 }
 
 /// Whether a call reads keys or may change them. A read that is not recorded is not judged.
-pub(crate) fn is_recorded(path: &str) -> bool {
+pub(crate) fn is_recorded_call(path: &str) -> bool {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
     match service {
         "etcdserverpb.KV" => method != "RangeStream",
@@ -88,7 +88,7 @@ pub(crate) fn is_recorded(path: &str) -> bool {
 
 /// The request for the report; `None`: it is not recorded.
 fn input(path: &str, message: Option<&[u8]>) -> Option<(Value, Asked)> {
-    if !is_recorded(path) {
+    if !is_recorded_call(path) {
         return None;
     }
     let method = path.rsplit('/').next().unwrap_or_default();

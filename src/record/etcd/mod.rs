@@ -8,7 +8,7 @@ mod watches;
 
 pub use call::EtcdCall;
 #[cfg(feature = "tower")]
-pub(super) use call::is_recorded;
+pub(super) use call::is_recorded_call;
 pub use recorder::{EtcdClient, EtcdRecorder, replay};
 pub use watches::EtcdWatches;
 
