@@ -1,7 +1,8 @@
 //! Attachments of keys to leases, as far as requests show them.
 
+use super::log::{self, Logged};
 use crate::history::Symbol;
-use crate::history::etcd::{Recording, Span, Step, Txn};
+use crate::history::etcd::{Recording, Request, Span, Step, Txn};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The current attachments, indexed both ways.
@@ -53,7 +54,7 @@ impl Attachments {
 /// The attachment of a key that a transaction puts. `success`: whether its conditions were true, if known.
 pub(super) fn attached_by(recording: &Recording, txn: Txn, success: Option<bool>, key: Symbol) -> Option<Attached> {
     let last = |way: Span| {
-        let mut attached = attaches(recording, txn, way).rev();
+        let mut attached = attaches(recording, txn, way, false).rev();
         attached.find_map(|(put, attached)| (put == key).then_some(attached))
     };
     chosen(success, || last(txn.success), || last(txn.failure))
@@ -68,8 +69,16 @@ pub(super) struct AttachedBy {
 
 impl AttachedBy {
     pub fn of(recording: &Recording, txn: Txn, success: Option<bool>) -> AttachedBy {
-        let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way).collect());
+        let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way, false).collect());
         AttachedBy { success, ways }
+    }
+
+    /// The attachments by the entry of a log; `None` if its member did not know it to be committed.
+    pub fn logged(recording: &Recording, entry: Option<Logged>) -> Option<AttachedBy> {
+        let logged = entry.filter(|entry| log::is_committed(recording, *entry))?;
+        let Request::Txn(txn) = log::entry(recording, logged)?.request else { return None };
+        let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way, true).collect());
+        Some(AttachedBy { success: (txn.conditions.len == 0).then_some(true), ways })
     }
 
     pub fn get(&self, key: Symbol) -> Option<Attached> {
@@ -78,9 +87,15 @@ impl AttachedBy {
     }
 }
 
-/// The keys that one branch of a transaction puts, with their attachments in order.
-fn attaches(recording: &Recording, txn: Txn, way: Span) -> impl DoubleEndedIterator<Item = (Symbol, Option<Attached>)> {
-    let plain = txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
+/// The keys that one branch of a transaction puts, with their attachments in order. Logs record every lease. Records of clients
+/// have the lease of a put, and not those of the puts of a transaction.
+fn attaches(
+    recording: &Recording,
+    txn: Txn,
+    way: Span,
+    is_logged: bool,
+) -> impl DoubleEndedIterator<Item = (Symbol, Option<Attached>)> {
+    let plain = is_logged || txn.conditions.len == 0 && txn.failure.len == 0 && txn.success.len == 1;
     way.of(&recording.requests.steps).iter().filter_map(move |step| match *step {
         // It keeps the previous attachment.
         Step::Put { key, keeps_lease: true, .. } => Some((key, Some(Attached::Unknown))),

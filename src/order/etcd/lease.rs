@@ -6,7 +6,7 @@
 //! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`; `Attach`: the lease has to exist), `server/etcdserver/v3_server.go`
 //! (`LeaseGrant`: the server chooses the number if the client sends 0; `LeaseLeases`).
 
-use super::attachment::{Attached, Attachments, attached_by};
+use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
 use super::attribution::{Attribution, Writer};
 use super::conditions::branch;
 use super::effects::{Class, Effects};
@@ -292,10 +292,12 @@ pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, attri
                 return false;
             }
         }
+        let logged = AttachedBy::logged(recording, revision.entry);
         for version in versions() {
             let key = version.change.key;
             let attached = match (version.change.value, request, writer) {
                 (None, ..) => None,
+                _ if logged.is_some() => logged.as_ref().and_then(|logged| logged.get(key)),
                 (_, Some(Request::Txn(txn)), Some(Writer::Operation(at))) => {
                     attached_by(recording, txn, branch(recording, timeline, at, revision.number), key)
                 }

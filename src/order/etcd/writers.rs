@@ -195,13 +195,14 @@ impl Builder<'_> {
                 self.gaps.push((number, sure));
             }
         }
-        let made = writer.and_then(|at| match self.request(at) {
+        let asked = || match self.request(writer?) {
             Request::Txn(txn) => {
-                let success = branch(self.recording, self.timeline, at, number);
+                let success = branch(self.recording, self.timeline, writer?, number);
                 Some(AttachedBy::of(self.recording, txn, success))
             }
             _ => None,
-        });
+        };
+        let made = AttachedBy::logged(self.recording, revision.entry).or_else(asked);
         for change in &changes {
             let attached = match change.value {
                 Some(_) => made.as_ref().map_or(Some(Attached::Unknown), |made| made.get(change.key)),

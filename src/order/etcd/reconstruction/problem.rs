@@ -2,7 +2,7 @@
 //! without a known writer, with their candidate requests. Only keys that a gap may have changed or that decide a condition are
 //! relevant.
 
-use super::super::attachment::{Attached, attached_by};
+use super::super::attachment::{Attached, AttachedBy, attached_by};
 use super::super::conditions::branch;
 use super::super::effects::{Change, Class};
 use super::super::store::covers;
@@ -377,10 +377,13 @@ fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Constrai
             Some(Writer::Operation(at)) => Some(at),
             _ => None,
         };
+        let logged = AttachedBy::logged(recording, revision.entry);
         for version in timeline.versions_of(revision) {
             let Change { key: name, value } = version.change;
             let Some(key) = keys.find(name) else { continue };
+            let by_log = || logged.as_ref().and_then(|logged| logged.get(name));
             let attached = value.and(match writer.map(|at| (at, recording.operations[at as usize].request)) {
+                _ if logged.is_some() => by_log(),
                 Some((at, Request::Txn(txn))) => {
                     attached_by(recording, txn, branch(recording, timeline, at, revision.number), name)
                 }
