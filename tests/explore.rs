@@ -258,6 +258,63 @@ fn the_protocol_of_the_page_gives_what_the_page_says() {
 }
 
 #[test]
+fn no_altered_protocol_panics() {
+    let (mut accepted, mut refused) = (0, 0);
+    for seed in seeds(400) {
+        let mut dice = Dice::new(seed);
+        let (_, text) = PROTOCOLS[dice.roll(PROTOCOLS.len() as u64) as usize];
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for _ in 0..=dice.roll(3) {
+            let (at, other) = (dice.roll(lines.len() as u64) as usize, dice.roll(lines.len() as u64) as usize);
+            match dice.roll(6) {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, lines[other].clone()),
+                2 => lines[at] = lines[at].replace(['1', '2', '3'], "255"),
+                3 => lines[at] = lines[at].replace("into = ", "from = "),
+                4 => lines[at] = lines[at].replace("pods", "nodes").replace("'web-0'", "'web-1'"),
+                _ => {
+                    let cut = dice.roll(lines[at].len() as u64 + 1) as usize;
+                    let cut = (0..=cut).rev().find(|cut| lines[at].is_char_boundary(*cut)).unwrap_or(0);
+                    lines[at].truncate(cut);
+                }
+            }
+        }
+        let altered = lines.join("\n");
+        let all = fixes(&altered).map(|all| all.into_iter().map(|fix| Some(fix.name)).collect::<Vec<_>>());
+        for fix in all.unwrap_or_default().into_iter().chain([None]) {
+            let bounds = Bounds { steps: 8, states: 2_000, ..Bounds::default() };
+            match variant(&altered, fix.as_deref(), None, bounds) {
+                Ok(_) => accepted += 1,
+                Err(error) => {
+                    assert!(!error.to_string().is_empty(), "{altered}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(accepted > 100 && refused > 100, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn too_much_of_anything_is_refused_with_its_limit() {
+    let client = |steps: &str| format!("name = \"x\"\n[[client]]\nname = \"c\"\nsteps = [{steps}]\n");
+    let many = |step: &dyn Fn(u32) -> String, count| client(&(0..count).map(step).collect::<Vec<_>>().join(", "));
+    let nested = format!("{{ decide = \"{}true{}\" }}", "(".repeat(200), ")".repeat(200));
+    let cases = [
+        (many(&|_| "{ stop = true }".to_owned(), 300), "at most 254 steps"),
+        (many(&|at| format!("{{ delete = \"pods/p{at}\" }}"), 100), "at most 64 objects"),
+        (many(&|at| format!("{{ list = \"r{at}\", into = \"v{at}\" }}"), 100), "at most 64 resources"),
+        (client(&nested), "nested brackets"),
+        (client(&format!("{{ decide = \"{}\" }}", "1 + ".repeat(400) + "1 > 0")), "at most 512 bytes"),
+        (client("{ list = \"pods\", into = \"v\" }") + "[limits]\nwrites = 255\n", "lower limits.writes"),
+    ];
+    for (text, expected) in cases {
+        let error = variant(&text, None, None, Bounds::default()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_protocol_are_all_named() {
     let text = r#"
         name = "wrong"

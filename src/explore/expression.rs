@@ -1,5 +1,6 @@
 //! Expressions in CEL over what a client knows, or over objects in etcd.
 
+use crate::model::expression::deep;
 use cel::objects::{Key, Map};
 use cel::{Context, Program, Value};
 use serde_json::Value as Json;
@@ -8,6 +9,9 @@ use std::sync::Arc;
 
 /// Bytes of an expression, at most.
 const MAX_BYTES: usize = 512;
+
+/// Brackets inside brackets of an expression, at most. Evaluation recurses as deep.
+const MAX_NESTING: usize = 32;
 
 /// Macros over elements in one expression, at most. With the objects of a protocol, they bound each evaluation.
 const MAX_MACROS: usize = 4;
@@ -30,7 +34,10 @@ impl Expression {
         if macros.iter().map(|name| text.matches(name).count()).sum::<usize>() > MAX_MACROS {
             return Err(format!("an expression with at most {MAX_MACROS} macros over elements is expected"));
         }
-        let program = Program::compile(text).map_err(|errors| {
+        if nesting(text) > MAX_NESTING {
+            return Err(format!("an expression with at most {MAX_NESTING} nested brackets is expected"));
+        }
+        let program = deep(|| Program::compile(text)).map_err(|errors| {
             let first = errors.errors.first().map(|error| error.msg.clone()).unwrap_or_default();
             format!("this is not an expression in CEL: {}", first.lines().next().unwrap_or_default())
         })?;
@@ -55,6 +62,20 @@ impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// How deep brackets are nested, at most.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (0usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// A value of an object in CEL. Whole numbers are `int`, as in Kubernetes.

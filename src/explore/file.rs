@@ -211,6 +211,12 @@ fn step_of<'t>(table: &'t mut toml::Table, client: &str, step: &str) -> Option<&
     steps.into_iter().filter_map(toml::Value::as_table_mut).find(|table| is_named(table, step))
 }
 
+/// Keys of a protocol, at most; resources and expressions as well.
+const MAX_KEYS: usize = 64;
+
+/// Steps of a protocol, at most: [`STOP`] is none of them.
+const MAX_STEPS: usize = STOP as usize - 1;
+
 #[derive(Default)]
 struct Reader<'f> {
     fix: Option<&'f str>,
@@ -229,6 +235,12 @@ struct Place<'p> {
 
 impl Reader<'_> {
     fn protocol(&mut self, file: File) -> Protocol {
+        let programs = file.client.iter().flat_map(|client| std::iter::once(&client.steps).chain(&client.programs));
+        let steps: usize = programs.map(Vec::len).sum();
+        if steps > MAX_STEPS || file.client.len() > MAX_KEYS {
+            self.mistakes.push(format!("at most {MAX_STEPS} steps and {MAX_KEYS} clients are expected"));
+            return Protocol::default();
+        }
         let mut objects = Vec::new();
         for object in &file.object {
             let fields = serde_json::to_value(&object.fields).unwrap_or_default();
@@ -249,9 +261,6 @@ impl Reader<'_> {
         }
         let clients = file.client.iter().map(|client| self.client(client)).collect();
         let properties = self.properties(&file.properties, &file.rules);
-        if self.steps.len() >= usize::from(STOP) || self.keys.len() > 64 {
-            self.mistakes.push("at most 254 steps and 64 keys are expected".to_owned());
-        }
         Protocol {
             name: file.name,
             about: file.about,
@@ -270,6 +279,10 @@ impl Reader<'_> {
 
     fn resource(&mut self, name: &str) -> u8 {
         let known = self.resources.iter().position(|resource| resource.name == name);
+        if known.is_none() && self.resources.len() == MAX_KEYS {
+            self.mistakes.push(format!("at most {MAX_KEYS} resources are expected, found also `{name}`"));
+            return 0;
+        }
         known.unwrap_or_else(|| {
             self.resources.push(Resource { name: name.to_owned(), keys: Vec::new() });
             self.resources.len() - 1
@@ -286,6 +299,10 @@ impl Reader<'_> {
         };
         let resource = self.resource(resource);
         let known = self.keys.iter().position(|key| key.resource == resource && key.name == name);
+        if known.is_none() && self.keys.len() == MAX_KEYS {
+            self.mistakes.push(format!("at most {MAX_KEYS} objects are expected, found also `{text}`"));
+            return None;
+        }
         Some(known.unwrap_or_else(|| {
             self.keys.push(Key { resource, name: name.to_owned() });
             self.resources[usize::from(resource)].keys.push(self.keys.len() as u8 - 1);

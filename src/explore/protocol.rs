@@ -3,7 +3,7 @@
 use super::expression::Expression;
 
 /// A protocol, with one of its fixes applied or none.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Protocol {
     /// The name.
     pub name: String,

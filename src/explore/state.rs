@@ -1,7 +1,7 @@
 //! The state of a run, packed into bytes: etcd's log, the watermarks of the caches, and what every client knows.
 
 use super::content::ContentId;
-use super::protocol::{Protocol, VariableKind};
+use super::protocol::{Protocol, STOP, VariableKind};
 use std::hash::{Hash, Hasher};
 
 /// Bytes of a state, at most.
@@ -373,7 +373,8 @@ impl Layout {
         let declared = &protocol.clients[usize::from(client)];
         self.connect(state, client, NO_SERVER);
         for (program, steps) in declared.programs.iter().enumerate() {
-            self.go(state, client, program, steps.start);
+            // A fix may leave a program without steps.
+            self.go(state, client, program, if steps.is_empty() { STOP } else { steps.start });
             self.set_position(state, client, program, 0);
         }
         for (number, variable) in (0..).zip(&declared.variables) {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The stages in order. Each imports only from earlier ones.
-const STAGES: [&str; 14] = [
+const STAGES: [&str; 15] = [
     "container",
     "ingest",
     "history",
