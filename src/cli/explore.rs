@@ -39,12 +39,13 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
     let output = typed.output.as_deref().map(new_folder).transpose()?;
     let json = typed.json.as_deref().map(|path| Destination::of(path, |_| None)).transpose()?;
     let bounds = Bounds { steps: typed.steps, states: typed.states, time: typed.time_budget };
-    let threads = typed.threads.map_or(0, usize::from);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("starting threads")?;
+    if let Some(threads) = typed.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("starting threads")?;
+    }
     let mut variants = Vec::new();
     for fix in &wanted {
         let limits = limits(&typed, read.limits());
-        variants.push(pool.install(|| variant(&text, *fix, Some(limits), bounds)).map_err(mistakes)?);
+        variants.push(variant(&text, *fix, Some(limits), bounds).map_err(mistakes)?);
     }
     let is_json_alone = json.as_ref().is_some_and(Destination::is_stdout);
     if !is_json_alone {

@@ -8,7 +8,7 @@ use super::protocol::{
     Step, Variable, VariableKind,
 };
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -345,8 +345,7 @@ impl Reader<'_> {
     /// The variables of a client, by the steps that set them.
     fn variables(&mut self, written: &WrittenClient, programs: &[Vec<&WrittenStep>]) -> Vec<Variable> {
         let mut variables: Vec<Variable> = Vec::new();
-        let mut setters: Vec<BTreeSet<usize>> = Vec::new();
-        for (number, program) in programs.iter().enumerate() {
+        for program in programs {
             for step in program {
                 let kind = match (&step.list, &step.watch, &step.get) {
                     (Some(resource), ..) | (_, Some(resource), _) => VariableKind::Resource(self.resource(resource)),
@@ -358,21 +357,17 @@ impl Reader<'_> {
                     continue;
                 };
                 match variables.iter().position(|variable| variable.name == *name) {
-                    Some(at) if variables[at].kind == kind => drop(setters[at].insert(number)),
+                    Some(at) if variables[at].kind == kind => {}
                     Some(_) => self.mistakes.push(format!(
                         "client `{}`: `{name}` holds one resource or one object, and steps set it from two",
                         written.name
                     )),
                     None => {
                         let kept = written.keeps.contains(name);
-                        variables.push(Variable { name: name.clone(), kind, kept, shared: false });
-                        setters.push(BTreeSet::from([number]));
+                        variables.push(Variable { name: name.clone(), kind, kept, shared: programs.len() > 1 });
                     }
                 }
             }
-        }
-        for (variable, setters) in variables.iter_mut().zip(setters) {
-            variable.shared = programs.len() > 1 && !setters.is_empty();
         }
         variables
     }

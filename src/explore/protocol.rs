@@ -97,7 +97,7 @@ pub(super) struct Variable {
     pub kind: VariableKind,
     /// Whether it outlives a crash.
     pub kept: bool,
-    /// Whether another program of the client sets it than the ones that read it.
+    /// Whether several programs of the client use its variables.
     pub shared: bool,
 }
 

@@ -29,7 +29,7 @@ const RANGE: &str = "/etcdserverpb.KV/Range";
 /// A read whose answer comes in parts (etcd 3.7). It is recorded as the Range that it equals.
 const RANGE_STREAM: &str = "/etcdserverpb.KV/RangeStream";
 
-/// Longest answer in parts, in bytes. Of a longer one the outcome is unknown.
+/// Bytes of an answer in parts, at most. The recorder calls the outcome of a longer one unknown.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Whether a layer records the calls of a method.
@@ -152,7 +152,7 @@ impl Call {
             self.answer = Some(message.map(<[u8]>::to_vec));
             return;
         }
-        // Joined encodings are the encoding of the merged messages, which equals the answer to Range.
+        // Protobuf merges messages whose bytes are joined, and the merged parts are the answer to a Range.
         let part = message.and_then(part);
         match (self.answer.get_or_insert_with(|| Some(Vec::new())), part) {
             (Some(whole), Some(part)) if whole.len() + part.len() <= MAX_BYTES => whole.extend_from_slice(part),
