@@ -151,12 +151,12 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     let asked = r.asked(used);
     let Some(bound) = misuse.bound.filter(|_| misuse.certain) else {
         let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
-        let state = if is_grant { "still been alive" } else { "ended by then" };
+        let state = if is_grant { "to have still been alive" } else { "not to have been alive then" };
         let why = match r.analysis.lives.has_unnumbered() {
             true => ", unless it belongs to a grant without a recorded id",
             false => "",
         };
-        leave_open(format!("`{asked}` was answered although the lease seems to have {state}{why}"));
+        leave_open(format!("`{asked}` was answered although the lease seems {state}{why}"));
         return;
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));

@@ -59,6 +59,8 @@ impl Lives {
                     continue;
                 }
                 Request::LeaseGrant { lease, .. } => (lease, Kind::Grant),
+                // A refused revoke found no lease, so it is no evidence of one.
+                Request::LeaseRevoke { .. } if !answered && operation.outcome != Outcome::Unknown => continue,
                 Request::LeaseRevoke { lease } => (lease, Kind::End),
                 Request::Txn(txn) if answered => {
                     for lease in attached(recording, txn, !operation.failure) {
@@ -424,11 +426,10 @@ fn life(recording: &Recording, uses: &[Use], asked: &[(i64, Time)], found: &mut 
             alive = true;
         }
         if ungranted && !alive {
+            // Without one, every grant is unanswered, and none was sent in time.
             let bound = end.or_else(|| grants().find(|grant| grant.place >= one.place));
-            if let Some(bound) = bound {
-                let certain = one.certain && bound.certain && taken == 0;
-                found.push(Misuse { bound: bound.operation, used: one.operation, certain });
-            }
+            let certain = one.certain && bound.is_some_and(|bound| bound.certain) && taken == 0;
+            found.push(Misuse { bound: bound.and_then(|bound| bound.operation), used: one.operation, certain });
         }
         if one.kind == Kind::End {
             let through = |other: &&Use| other.place <= one.place;

@@ -343,8 +343,8 @@ impl<'r> Records<'r> {
             ("revision-reuse", [Record::Operation(a), Record::Operation(b)]) => {
                 let of_a = self.written(a).filter(|written| !written.is_empty())?;
                 let writes = self.written(b).is_some_and(|written| !written.is_empty());
-                if writes && a.revision == b.revision {
-                    return Some(a.position != b.position);
+                if writes && a.revision == b.revision && a.position != b.position {
+                    return Some(true);
                 }
                 // The content found at this revision belongs to another key.
                 let shown = facts[1].key.filter(|key| self.content(&records[1], *key, a.revision).is_some());
