@@ -171,6 +171,8 @@ struct Trial<'s> {
     elsewhere: BTreeSet<i64>,
     /// Leases that requests name.
     leases: BTreeSet<i64>,
+    /// Whether clients without records may have sent entries of the log.
+    unrecorded: bool,
 }
 
 /// State of an enumeration. Each event has the earliest time that the order allows: the latest call so far.
@@ -187,8 +189,17 @@ struct Course {
     logged: usize,
 }
 
-/// Whether some execution explains a history.
+/// Whether some execution explains a history, in which recorded clients sent every entry of the log.
 pub fn is_possible(small: &Small) -> bool {
+    is_explained(small, false)
+}
+
+/// Whether some execution explains a history, in which clients without records may have sent entries of the log.
+pub fn is_possible_beside_other_clients(small: &Small) -> bool {
+    is_explained(small, true)
+}
+
+fn is_explained(small: &Small, unrecorded: bool) -> bool {
     let marks_creation = small.watches.iter().flat_map(|watch| &watch.told).any(|told| match told {
         Told::Events { events, .. } => events.iter().any(|event| event.create),
         _ => false,
@@ -200,7 +211,7 @@ pub fn is_possible(small: &Small) -> bool {
         server.elsewhere.clone_from(&elsewhere);
     }
     let course = Course { server, placed: 0, time: 0, born: Vec::new(), compactions: Vec::new(), logged: 0 };
-    Trial { small, marks_creation, elsewhere, leases: leases(small) }.goes_on(&course)
+    Trial { small, marks_creation, elsewhere, leases: leases(small), unrecorded }.goes_on(&course)
 }
 
 /// Leases without a recorded grant, which another client granted.
@@ -226,6 +237,18 @@ fn leases(small: &Small) -> BTreeSet<i64> {
         _ => Vec::new(),
     };
     small.operations.iter().flat_map(named).collect()
+}
+
+impl Course {
+    /// Notes the revision and the compaction that the last request made.
+    fn changed_since(&mut self, before: &Course) {
+        if self.server.revision() > before.server.revision() {
+            self.born.push(self.time);
+        }
+        if self.server.compacted > before.server.compacted {
+            self.compactions.push((self.server.compacted, self.time));
+        }
+    }
 }
 
 impl Trial<'_> {
@@ -275,6 +298,15 @@ impl Trial<'_> {
                 }
             }
         }
+        if let Some(entry) = next.filter(|_| self.unrecorded) {
+            let mut after = course.clone();
+            after.server.apply(entry, &Vec::new());
+            after.logged += 1;
+            after.changed_since(course);
+            if self.goes_on(&after) {
+                return true;
+            }
+        }
         for lease in course.server.leases.iter().chain(&self.elsewhere).copied() {
             if next.is_some_and(|entry| *entry != Ask::Revoke(lease)) {
                 continue;
@@ -315,12 +347,7 @@ impl Trial<'_> {
     fn placed(&self, course: &Course, next: &mut Course, at: usize) {
         next.placed |= 1 << at;
         next.time = next.time.max(self.small.operations[at].call);
-        if next.server.revision() > course.server.revision() {
-            next.born.push(next.time);
-        }
-        if next.server.compacted > course.server.compacted {
-            next.compactions.push((next.server.compacted, next.time));
-        }
+        next.changed_since(course);
     }
 
     /// Whether a watch delivered a revision before it existed.

@@ -8,7 +8,7 @@ use crate::history::Symbol;
 use crate::history::etcd::{LogEntry, Request};
 use crate::ingest::Format;
 use crate::ingest::etcd::layout;
-use crate::order::etcd::{Change, Class, Contradiction, Logged, log, timeline};
+use crate::order::etcd::{Change, Class, Contradiction, Logged, Unlogged, log, timeline};
 
 /// A revision with different contents in the committed log and for clients.
 pub(super) struct Departure {
@@ -74,7 +74,7 @@ impl Recorded<'_> {
     }
 
     /// An entry with its place, as a fact.
-    fn committed(&self, logged: Logged) -> Fact {
+    pub(super) fn committed(&self, logged: Logged) -> Fact {
         let name = &self.recording.members[logged.member as usize].name;
         let says = self.logged(logged).map_or_else(String::new, |entry| self.entry_words(name, entry));
         self.entry(logged, says)
@@ -241,20 +241,15 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     })
 }
 
-/// Acknowledged transactions that changed nothing and have no entry in the log: `linearizability`.
+/// Acknowledged requests that have no entry in the log, and no revision whose content would show it: `linearizability`.
 pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    for &at in &r.analysis.unlogged {
-        let operation = r.operation(at);
-        let number = operation.revision;
-        let mut facts =
-            vec![r.answered(at, format!("{}; answered at revision {number}, and changed nothing", r.asked(at)))];
-        let steps = [r.analysis.log.step(number), r.analysis.log.step(number + 1)];
-        facts.extend(steps.into_iter().flatten().map(|step| r.committed(step.entry)));
-        let summary = format!(
-            "A request was answered at revision {number} without a change, and the members' log has no such entry."
-        );
-        let reason = "A request that may write is answered after its log entry was applied. All entries between these \
-                     two revisions are known, and none of them is this request.";
+    for &Unlogged { operation: at, earlier, later, entry } in &r.analysis.unlogged {
+        let answers = [Some(at), later].into_iter().flatten().map(|at| r.answer_to(at));
+        let facts = earlier.map(|proof| r.proof(proof)).into_iter().chain(answers);
+        let facts = facts.chain(entry.map(|entry| r.committed(entry))).collect();
+        let summary = format!("The members' log has no entry of an answered request: {}.", r.asked(at));
+        let reason = "A request that goes through raft is answered after its log entry was applied. The answers and their \
+                      times show which entries may be its own, and none is left for it.";
         let (client, cause) = (r.client_of(at), "unlogged".to_owned());
         ruling.found(r.draft(Kind::Violation, client, Symbol::NONE, cause, summary, facts, reason));
     }

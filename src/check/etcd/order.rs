@@ -160,7 +160,12 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
         return;
     };
     let fact = |at: u32| r.answered(at, format!("{}; answered at revision {}", r.asked(at), r.operation(at).revision));
-    let facts = vec![fact(bound), fact(used)];
+    let mut facts = vec![fact(bound), fact(used)];
+    // The lease of a put may stand in the log alone.
+    let logged = r.analysis.log.step(r.operation(bound).revision).filter(|step| step.certain);
+    if matches!(r.operation(bound).request, Request::Txn(_)) {
+        facts.extend(logged.map(|step| r.committed(step.entry)));
+    }
     let is_grant = matches!(r.operation(used).request, Request::LeaseGrant { .. });
     let (summary, reason) = match is_grant {
         true => (

@@ -3,6 +3,7 @@
 use super::{Recorded, logs, one_fault, revision};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
+use crate::history::etcd::Outcome;
 use crate::order::etcd::proofs::proved;
 use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, ShownVersions};
 
@@ -22,13 +23,22 @@ impl Recorded<'_> {
         vec![self.proof(backward.earlier), self.sent(backward.later, then)]
     }
 
+    /// An operation and its answer, as a fact.
+    pub(super) fn answer_to(&self, at: u32) -> Fact {
+        let (asked, operation) = (self.asked(at), self.operation(at));
+        let told = match (operation.outcome, operation.revision) {
+            (Outcome::Future, _) => format!("{asked}; was answered that this revision is in the future"),
+            (Outcome::Compacted, _) => format!("{asked}; was answered that this revision is compacted"),
+            (_, ..=0) => format!("{asked}; answered"),
+            (_, number) => format!("{asked}; answered at revision {number}"),
+        };
+        self.answered(at, told)
+    }
+
     /// The record that shows that a revision exists, as a fact.
     pub(super) fn proof(&self, proof: Proof) -> Fact {
         match proof {
-            Proof::Operation(at) => match self.operation(at).revision {
-                0 => self.answered(at, self.asked(at)),
-                number => self.answered(at, format!("{}; answered at revision {number}", self.asked(at))),
-            },
+            Proof::Operation(at) => self.answer_to(at),
             Proof::Response(watch, n) => {
                 let number = self.proved(proof);
                 let fact = self.response(watch, n, format!("received revision {number}"));

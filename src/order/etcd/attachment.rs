@@ -73,10 +73,9 @@ impl AttachedBy {
         AttachedBy { success, ways }
     }
 
-    /// The attachments by the entry of a log; `None` if its member did not know it to be committed.
+    /// The attachments by the transaction of a log entry, like [`logged_txn`].
     pub fn logged(recording: &Recording, entry: Option<Logged>) -> Option<AttachedBy> {
-        let logged = entry.filter(|entry| log::is_committed(recording, *entry))?;
-        let Request::Txn(txn) = log::entry(recording, logged)?.request else { return None };
+        let txn = logged_txn(recording, entry)?;
         let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way, true).collect());
         Some(AttachedBy { success: (txn.conditions.len == 0).then_some(true), ways })
     }
@@ -84,6 +83,15 @@ impl AttachedBy {
     pub fn get(&self, key: Symbol) -> Option<Attached> {
         let last = |way: usize| self.ways[way].get(&key).copied();
         chosen(self.success, || last(0), || last(1))
+    }
+}
+
+/// The transaction of a log entry; `None` if its member did not know it to be committed.
+pub(super) fn logged_txn(recording: &Recording, entry: Option<Logged>) -> Option<Txn> {
+    let logged = entry.filter(|entry| log::is_committed(recording, *entry))?;
+    match log::entry(recording, logged)?.request {
+        Request::Txn(txn) => Some(txn),
+        _ => None,
     }
 }
 

@@ -6,10 +6,11 @@
 //! Source: etcd `server/lease/lessor.go` (`Grant`, `Revoke`; `Attach`: the lease has to exist), `server/etcdserver/v3_server.go`
 //! (`LeaseGrant`: the server chooses the number if the client sends 0; `LeaseLeases`).
 
-use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
+use super::attachment::{Attached, AttachedBy, Attachments, attached_by, logged_txn};
 use super::attribution::{Attribution, Writer};
 use super::conditions::branch;
 use super::effects::{Class, Effects};
+use super::log::{self, Log};
 use super::proofs::Proofs;
 use super::store::taken;
 use super::timeline::{State, Timeline};
@@ -39,11 +40,13 @@ struct Life {
     asked: Vec<(i64, Time)>,
     /// Whether it may live at any time, because no grant of it is recorded.
     always: bool,
+    /// Grants and revokes in the members' log that no recorded answer tells and that removed no key, by revision.
+    logged: Vec<(i64, Kind)>,
 }
 
 impl Lives {
     /// Derives the lifetimes of a recording.
-    pub fn of(recording: &Recording, effects: &Effects, proofs: &Proofs) -> Lives {
+    pub fn of(recording: &Recording, effects: &Effects, log: &Log, proofs: &Proofs) -> Lives {
         let mut lives = Lives::default();
         for (at, operation) in (0..).zip(&recording.operations) {
             let answered = matches!(effects.class(at), Class::Write | Class::Same | Class::Either);
@@ -92,11 +95,44 @@ impl Lives {
         lives.unnumbered.sort_unstable();
         for life in lives.rows.values_mut() {
             life.always = life.granted.is_empty() && life.asked.is_empty();
+        }
+        lives.take_log(recording, log);
+        for life in lives.rows.values_mut() {
             life.asked.sort_unstable();
             life.granted.sort_unstable();
             life.ended.sort_unstable();
         }
         lives
+    }
+
+    /// Adds the grants and ends that only the members' log shows, of leases with a recorded grant. An end that removed keys is
+    /// the presumed writer of a revision instead.
+    fn take_log(&mut self, recording: &Recording, log: &Log) {
+        // By lease, kind and revision: answers whose entries the log may have.
+        let mut told: FxHashMap<(i64, Kind, i64), usize> = FxHashMap::default();
+        for (lease, life) in &self.rows {
+            let granted = life.granted.iter().map(|revision| (*lease, Kind::Grant, *revision));
+            let ended = life.ended.iter().map(|revision| (*lease, Kind::End, *revision));
+            granted.chain(ended).for_each(|one| *told.entry(one).or_default() += 1);
+        }
+        for (entry, replayed) in log.entries.iter().zip(&log.replayed).take(log.certain) {
+            let (lease, kind) = match log::entry(recording, *entry).map(|entry| entry.request) {
+                Some(Request::LeaseGrant { lease, .. }) => (lease, Kind::Grant),
+                Some(Request::LeaseRevoke { lease }) => (lease, Kind::End),
+                _ => continue,
+            };
+            let revision = replayed.revision;
+            let Some(life) = self.rows.get_mut(&lease).filter(|life| !life.always && !replayed.refused) else {
+                continue;
+            };
+            if let Some(left) = told.get_mut(&(lease, kind, revision)).filter(|left| **left > 0) {
+                *left -= 1;
+            } else if !replayed.changed {
+                let of = if kind == Kind::Grant { &mut life.granted } else { &mut life.ended };
+                of.push(revision);
+                life.logged.push((revision, kind));
+            }
+        }
     }
 
     /// Whether any operation names a lease.
@@ -326,7 +362,7 @@ struct Use {
     certain: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Kind {
     Grant,
     Attach,
@@ -342,6 +378,13 @@ pub fn misuses(
     lives: &Lives,
 ) -> Vec<Misuse> {
     let mut uses = uses(recording, effects, timeline, attribution);
+    for (lease, life) in &lives.rows {
+        let of_log = |(revision, kind): &(i64, Kind)| {
+            let place = revision * 2 + 1;
+            Use { lease: *lease, place, kind: *kind, operation: None, certain: true }
+        };
+        uses.extend(life.logged.iter().map(of_log));
+    }
     let call = |one: &Use| one.operation.map(|at| recording.operations[at as usize].call);
     uses.sort_unstable_by_key(|one| (one.lease, one.place, call(one), *one));
     let mut found = regrants(recording, timeline, &uses);
@@ -476,12 +519,17 @@ fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool
     let (made, Some(operation)) = (put.place / 2, put.operation) else { return false };
     let Request::Txn(txn) = recording.operations[operation as usize].request else { return false };
     let Some(success) = branch(recording, timeline, operation, made) else { return false };
-    taken(txn, success).of(&recording.requests.steps).iter().any(|step| match *step {
-        Step::Put { key, lease, .. } if lease == put.lease => {
-            attached_by(recording, txn, Some(success), key) == Some(Attached::To(lease))
-                && matches!(timeline.state(key, at), State::There(version) if version.revision == made)
-        }
-        _ => false,
+    let Some(revision) = timeline.revision(made) else { return false };
+    let logged = AttachedBy::logged(recording, revision.entry);
+    timeline.versions_of(revision).iter().any(|version| {
+        let key = version.change.key;
+        let attached = match &logged {
+            Some(logged) => logged.get(key),
+            None => attached_by(recording, txn, Some(success), key),
+        };
+        version.change.value.is_some()
+            && attached == Some(Attached::To(put.lease))
+            && matches!(timeline.state(key, at), State::There(version) if version.revision == made)
     })
 }
 
@@ -514,7 +562,11 @@ fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, attributi
             Request::LeaseGrant { lease, .. } if lease != 0 => add(lease, Kind::Grant),
             Request::LeaseRevoke { lease } => add(lease, Kind::End),
             Request::Txn(txn) => {
-                let success = branch(recording, timeline, at, made.unwrap_or(operation.revision));
+                let revision = made.unwrap_or(operation.revision);
+                let success = branch(recording, timeline, at, revision);
+                // Client records lack the leases of some puts.
+                let wrote = timeline.revision(revision).filter(|_| place == revision * 2);
+                let txn = wrote.and_then(|wrote| logged_txn(recording, wrote.entry)).unwrap_or(txn);
                 let leases = success.into_iter().flat_map(|success| attached(recording, txn, success));
                 leases.for_each(|lease| add(lease, Kind::Attach));
             }

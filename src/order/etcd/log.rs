@@ -8,7 +8,7 @@
 //! consensus algorithm", 2014, figure 3 (log matching, leader completeness, state machine safety).
 
 use super::effects::Change;
-use super::store::Store;
+use super::store::{Applied, Store};
 use crate::history::etcd::{LogEntry, Note, Recording, Request, Span};
 use std::collections::BTreeSet;
 
@@ -43,13 +43,17 @@ pub struct Step {
     pub certain: bool,
 }
 
-/// A committed entry with puts or deletes that changed nothing.
+/// The result of replaying an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Idle {
-    /// The entry.
-    pub entry: Logged,
-    /// The revision of the store at that entry.
+pub struct Replayed {
+    /// The revision of the store after the entry.
     pub revision: i64,
+    /// Whether it was refused, without an effect.
+    pub refused: bool,
+    /// Whether it made that revision.
+    pub changed: bool,
+    /// Whether a transaction took its failure branch.
+    pub failure: bool,
 }
 
 /// A compaction in the logs.
@@ -68,12 +72,12 @@ pub struct Log {
     pub entries: Vec<Logged>,
     /// The number of entries that were known to be committed.
     pub certain: usize,
+    /// The results of the first entries, until one could not be evaluated.
+    pub replayed: Vec<Replayed>,
     /// Revisions, ascending from 2 without a gap.
     pub steps: Vec<Step>,
     /// The changes of all steps.
     pub changes: Vec<Change>,
-    /// Transactions that changed nothing and were known to be committed, by revision.
-    pub idle: Vec<Idle>,
     /// Members that committed different entries, at the first such index.
     pub splits: Vec<Split>,
     /// Compactions that took effect, in order; their revisions ascend.
@@ -179,21 +183,24 @@ impl Log {
                 break;
             };
             replayed = entry.index;
+            let Applied { ref changes, refused, failure } = applied;
+            self.replayed.push(Replayed { revision: store.revision, refused, changed: !changes.is_empty(), failure });
             if let Request::Compact { revision } = entry.request
-                && !applied.refused
+                && !refused
             {
                 self.compactions.push(LoggedCompaction { through: revision, behind: store.revision });
             }
-            let certain = at < self.certain;
-            if applied.changes.is_empty() {
-                if certain && matches!(entry.request, Request::Txn(_)) && !applied.refused {
-                    self.idle.push(Idle { entry: *logged, revision: store.revision });
-                }
+            if changes.is_empty() {
                 continue;
             }
-            let changes = Span { start: self.changes.len() as u32, len: applied.changes.len() as u32 };
+            let span = Span { start: self.changes.len() as u32, len: changes.len() as u32 };
             self.changes.extend(applied.changes);
-            self.steps.push(Step { revision: store.revision, entry: *logged, changes, certain });
+            self.steps.push(Step {
+                revision: store.revision,
+                entry: *logged,
+                changes: span,
+                certain: at < self.certain,
+            });
         }
         let entries = recording.members.iter().filter_map(|member| member.log.as_ref()).flat_map(|log| &log.entries);
         let behind = entries.filter(|entry| entry.index > replayed).filter_map(|entry| match entry.request {

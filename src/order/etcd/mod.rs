@@ -46,6 +46,7 @@ pub use regression::Regression;
 pub use root_causes::{RootCauses, ShownVersions};
 pub use streams::{Malformed, Past, Streams, WatchViolation};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
+pub use unlogged::Unlogged;
 
 use crate::history::etcd::Recording;
 
@@ -78,8 +79,8 @@ pub struct Analysis {
     pub misuses: Vec<Misuse>,
     /// The highest revision that any response to a client names, including watch responses without events.
     pub told: i64,
-    /// Acknowledged transactions without an entry in the log.
-    pub unlogged: Vec<u32>,
+    /// Answered requests without an entry in the log.
+    pub unlogged: Vec<Unlogged>,
     /// Whether the order respects time for revokes and expiries that are presumed writers and for those that are not.
     pub settled: bool,
     /// The outcome of the search for writers of unshown revisions; `None` if no search was needed. On success the timeline
@@ -115,8 +116,9 @@ impl Analysis {
     pub fn derive(recording: &Recording) -> Analysis {
         let effects = Effects::of(recording);
         let proofs = Proofs::of(recording);
-        let lives = lease::Lives::of(recording, &effects, &proofs);
-        let inputs = Inputs { log: Log::of(recording), proofs, effects, lives };
+        let log = Log::of(recording);
+        let lives = lease::Lives::of(recording, &effects, &log, &proofs);
+        let inputs = Inputs { log, proofs, effects, lives };
         let derived = Derived::of(recording, &inputs, &[]);
         let undecided = derived.is_open() && derived.contradicts_nothing() && inputs.effects.misshapen.is_empty();
         let reconstruction = undecided.then(|| derived.search(recording, &inputs));
@@ -127,7 +129,8 @@ impl Analysis {
         let mut analysis = Analysis::new(inputs, derived, reconstruction);
         let headers = recording.responses.iter().map(|response| response.revision);
         analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
-        analysis.unlogged = unlogged::unlogged(recording, &analysis.effects, &analysis.log, &analysis.timeline);
+        analysis.unlogged =
+            unlogged::unlogged(recording, &analysis.effects, &analysis.log, &analysis.proofs, &analysis.timeline);
         analysis.root_causes = RootCauses::of(recording, &analysis);
         analysis
     }
