@@ -232,7 +232,8 @@ fn leases(small: &Small) -> BTreeSet<i64> {
             });
             attached.collect()
         }
-        Ask::Revoke(lease) => vec![*lease],
+        // A refused revoke found no lease.
+        Ask::Revoke(lease) if operation.answer != Answer::Refused => vec![*lease],
         Ask::Grant(lease) if *lease != 0 => vec![*lease],
         _ => Vec::new(),
     };

@@ -135,11 +135,8 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                     Fact { revision: revision(range.revision), ..r.sent(at, r.asked(at)) },
                     r.answered(at, "was answered that this revision is compacted"),
                 ];
-                let summary = format!(
-                    "A read of revision {} was refused as compacted, but the highest recorded compaction request is \
-                    through {highest}.",
-                    range.revision
-                );
+                let by_then = r.compacted_by(range.revision, until, highest);
+                let summary = format!("A read of revision {} was refused as compacted, but {by_then}.", range.revision);
                 let reason = "A compaction compacts only the revisions below the one that it names.";
                 let (client, key) = (r.client_of(at), range.keys.key);
                 let draft = r.draft(Kind::Violation, client, key, String::new(), summary, facts, reason);

@@ -116,6 +116,17 @@ impl Recorded<'_> {
         }
     }
 
+    /// Words for the absence of a compaction above a revision by a time. `highest`: the highest one that is possible by then.
+    pub(super) fn compacted_by(&self, above: i64, by: Time, highest: i64) -> String {
+        match highest {
+            _ if self.analysis.compactions.unanswered(by) > above => {
+                "the requested compaction comes after the end of the members' log".to_owned()
+            }
+            ..=0 => "no compaction request is recorded".to_owned(),
+            _ => format!("the highest recorded compaction request is through {highest}"),
+        }
+    }
+
     /// Reports answers as if a lease were alive, if no recorded client was granted it although grants are recorded. A server
     /// refuses such a request unless another client was granted the lease.
     pub fn ungranted(&self, ruling: &mut Ruling<'_>) {

@@ -397,14 +397,10 @@ pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let WatchViolation::Compacted { response, next, highest } = flaw else { return None };
         let fact = r.response(watch, response, "was answered that the requested revision is compacted");
         let facts = vec![r.watch(watch), Fact { revision: revision(next), ..fact }];
-        let by_then = if highest > 0 {
-            format!("the highest recorded compaction request is through {highest}")
-        } else {
-            "no compaction request is recorded".to_owned()
-        };
+        let told = r.recording.responses[response as usize].time;
+        let by_then = r.compacted_by(next, told, highest);
         let summary = format!("A watch that continues at revision {next} ended as compacted, but {by_then}.");
         let reason = "A compaction compacts only the revisions below the one that it names.";
-        let told = r.recording.responses[response as usize].time;
         let draft = r.draft(Kind::Violation, r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason);
         Some(r.without_compaction(draft, next, told))
     });

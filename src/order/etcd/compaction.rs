@@ -17,10 +17,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Requested compactions, by time.
 #[derive(Debug)]
 pub struct Compactions {
-    /// Those that may have compacted, or were answered that their revision is compacted: sent at, highest revision so far.
+    /// Those that may have compacted, or were answered that their revision is compacted: earliest time, highest revision so far.
     asked: Vec<(Time, i64)>,
-    /// Those that were not answered "already compacted": sent at, highest revision so far.
+    /// Those that were not answered "already compacted": earliest time, highest revision so far.
     first: Vec<(Time, i64)>,
+    /// Unanswered ones: sent at, highest revision so far.
+    unanswered: Vec<(Time, i64)>,
     /// Acknowledged ones of a higher revision than all that were answered before: answered at, revision, operation.
     done: Vec<(Time, i64, u32)>,
     /// Compactions in the members' logs by unrecorded clients: earliest time, revision; both ascend.
@@ -35,15 +37,30 @@ impl Compactions {
     pub fn of(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Compactions {
         let logged = logged(recording, effects, log, timeline);
         let allowing = allowing(recording, effects);
-        let mut compactions = Compactions { asked: Vec::new(), first: Vec::new(), done: Vec::new(), logged, allowing };
+        let (entries, end) = logged_requests(recording, log, timeline);
+        let mut compactions = Compactions {
+            asked: Vec::new(),
+            first: Vec::new(),
+            unanswered: Vec::new(),
+            done: Vec::new(),
+            logged,
+            allowing,
+        };
         for &at in &effects.compactions {
             let operation = &recording.operations[at as usize];
             let Request::Compact { revision } = operation.request else { continue };
+            // An unanswered request without an entry may only follow the end of the log.
+            let is_unanswered = operation.outcome == Outcome::Unknown;
+            if is_unanswered {
+                compactions.unanswered.push((operation.call, revision));
+            }
+            let follows = is_unanswered && !entries.contains(&revision);
+            let from = operation.call.max(if follows { end } else { Time(i64::MIN) });
             if !matches!(operation.outcome, Outcome::Refused | Outcome::Future) {
-                compactions.asked.push((operation.call, revision));
+                compactions.asked.push((from, revision));
             }
             if matches!(operation.outcome, Outcome::Answered | Outcome::Unknown) {
-                compactions.first.push((operation.call, revision));
+                compactions.first.push((from, revision));
             }
             if operation.outcome == Outcome::Answered && operation.returned.is_known() {
                 compactions.done.push((operation.returned, revision, at));
@@ -56,7 +73,7 @@ impl Compactions {
             highest = highest.max(*through);
             is_higher
         });
-        for asked in [&mut compactions.asked, &mut compactions.first] {
+        for asked in [&mut compactions.asked, &mut compactions.first, &mut compactions.unanswered] {
             asked.sort();
             for at in 1..asked.len() {
                 asked[at].1 = asked[at].1.max(asked[at - 1].1);
@@ -71,7 +88,13 @@ impl Compactions {
         self.asked[..at].last().map_or(0, |(_, through)| *through).max(self.logged(time))
     }
 
-    /// The same without compactions that were answered "already compacted".
+    /// The highest revision of the unanswered requests that were sent by a time.
+    pub fn unanswered(&self, time: Time) -> i64 {
+        let at = self.unanswered.partition_point(|(sent, _)| *sent <= time);
+        self.unanswered[..at].last().map_or(0, |(_, through)| *through)
+    }
+
+    /// Like [`Compactions::possible`], without compactions that were answered "already compacted".
     pub fn possible_first(&self, time: Time) -> i64 {
         let at = self.first.partition_point(|(sent, _)| *sent <= time);
         self.first[..at].last().map_or(NOT_COMPACTED, |(_, through)| *through).max(self.logged(time))
@@ -162,17 +185,38 @@ fn of_others(recording: &Recording, effects: &Effects) -> FxHashSet<i64> {
     entries.chunk_by(|a, b| a.0 == b.0).filter(more).map(|of| of[0].0).collect()
 }
 
+/// The revisions of all compactions in the members' logs, and the earliest time of what follows the log: the last send time of
+/// its writes.
+fn logged_requests(recording: &Recording, log: &Log, timeline: &Timeline) -> (FxHashSet<i64>, Time) {
+    let logs = recording.members.iter().filter_map(|member| member.log.as_ref());
+    let compactions = logs.flat_map(|log| &log.entries).filter_map(|entry| match entry.request {
+        Request::Compact { revision } => Some(revision),
+        _ => None,
+    });
+    let end = logged_writes(recording, log, timeline).map(|(_, call)| call).max();
+    (compactions.collect(), end.unwrap_or(Time(i64::MIN)))
+}
+
+/// The revisions that the log certainly has, with the send times of the requests that made them. If logs and clients disagree,
+/// there are none.
+fn logged_writes<'r>(
+    recording: &'r Recording,
+    log: &'r Log,
+    timeline: &'r Timeline,
+) -> impl Iterator<Item = (i64, Time)> + 'r {
+    let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
+    let logged = timeline.revisions.iter().filter(move |revision| revision.entry.is_some() && certain(revision.number));
+    logged
+        .filter(|_| timeline.contradictions.is_empty())
+        .filter_map(|revision| Some((revision.number, recording.operations[revision.writer? as usize].call)))
+        .filter(|(_, call)| call.is_known())
+}
+
 /// Compactions of unrecorded clients in the members' logs, each with the earliest time at which a member can have applied it.
 /// That is the last send time of the writes whose entries come before. If logs and clients disagree, or entries of writes may
 /// have been lost, this yields no times.
 fn logged(recording: &Recording, effects: &Effects, log: &Log, timeline: &Timeline) -> Vec<(Time, i64)> {
-    let certain = |number: i64| log.step(number).is_some_and(|step| step.certain);
-    let logged = timeline.revisions.iter().filter(|revision| revision.entry.is_some() && certain(revision.number));
-    let mut writes = logged
-        .filter(|_| timeline.contradictions.is_empty())
-        .filter_map(|revision| Some((revision.number, recording.operations[revision.writer? as usize].call)))
-        .filter(|(_, call)| call.is_known())
-        .peekable();
+    let mut writes = logged_writes(recording, log, timeline).peekable();
     let mut sent = Time(i64::MIN);
     let not_before = |one: &LoggedCompaction| {
         while let Some((_, call)) = writes.next_if(|(number, _)| *number <= one.behind) {

@@ -293,17 +293,17 @@ fn lives(recording: &Recording, analysis: &Analysis, writers: &[Writer], placed:
                 };
                 let over = left.iter().map(|(at, _)| times(*at).1).min().unwrap_or(Time(i64::MAX));
                 let first_asked = asked.get(&lease).and_then(|calls| calls.last().copied());
-                let lives = |call: Time| {
+                let lives = |until: Time| {
                     alive.contains(&lease)
                         || analysis.lives.is_always_alive(lease)
-                        || first_asked.is_some_and(|asked| asked < call)
+                        || first_asked.is_some_and(|asked| asked <= until)
                 };
                 let next = (0..left.len())
                     .filter(|n| times(left[*n].0).0 <= over)
                     .min_by_key(|n| {
                         let (at, ends) = left[*n];
                         let rank = match ends {
-                            true if lives(times(at).0) => 0,
+                            true if lives(times(at).1) => 0,
                             false => 1,
                             true => 2,
                         };
@@ -313,8 +313,13 @@ fn lives(recording: &Recording, analysis: &Analysis, writers: &[Writer], placed:
                 let (at, ends) = left.remove(next);
                 if !ends {
                     alive.insert(lease);
-                } else if !alive.remove(&lease) {
-                    asked.get_mut(&lease).and_then(Vec::pop);
+                } else if !alive.remove(&lease)
+                    && let Some(asked) = asked.get_mut(&lease).and_then(Vec::pop)
+                    && asked > run[at].time
+                {
+                    // The end comes after the unanswered grant that it needs.
+                    run[at].time = asked;
+                    moved = true;
                 }
                 if grants_and_ends {
                     let one = &mut run[at];

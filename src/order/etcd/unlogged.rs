@@ -102,12 +102,16 @@ pub fn unlogged(
             all.push(placed);
         }
     }
-    // A request without any possible place shows nothing about others.
-    let (mut all, impossible): (Vec<Placed>, Vec<Placed>) = all.into_iter().partition(Placed::is_possible);
-    places.respect_time(proofs, &mut all);
+    places.follow(proofs, &mut all);
+    let mut unmatched = places.unmatched(&all);
+    // A request that has no place after earlier ones shows nothing about them.
+    if unmatched.is_empty() {
+        places.precede(&mut all);
+        unmatched = places.unmatched(&all);
+    }
     let entry = |limit: Option<usize>| log.entries.get(limit?.checked_sub(1)?).copied();
-    let unmatched = places.unmatched(&all).into_iter().chain(impossible);
     let mut unlogged: Vec<Unlogged> = unmatched
+        .into_iter()
         .map(|Placed { operation, earlier, later, limit, .. }| Unlogged {
             operation,
             earlier,
@@ -220,24 +224,16 @@ impl Places {
         placed(Some(proposal), first, last, limit)
     }
 
-    /// Narrows the places: a request that was sent after an answer has a later place.
-    fn respect_time(&self, proofs: &Proofs, all: &mut [Placed]) {
-        let order = |key: &dyn Fn(&Placed) -> Time| {
-            let mut order: Vec<usize> = (0..all.len()).collect();
-            order.sort_by_key(|at| key(&all[*at]));
-            order
-        };
-        let (by_call, by_return) = (order(&|placed| placed.call), order(&|placed| placed.returned));
+    /// Narrows the first places: a request that was sent after an answer has a later place.
+    fn follow(&self, proofs: &Proofs, all: &mut [Placed]) {
+        let (by_call, by_return) = (order(all, |one| one.call), order(all, |one| one.returned));
         let mut answered = by_return.iter().peekable();
         let mut least = (0, None);
         for &at in &by_call {
             while let Some(before) = answered.next_if(|before| all[**before].returned < all[at].call) {
                 let before = &all[*before];
                 // The other direction finds a request after the end that has to come earlier.
-                if !before.is_possible() || before.first == self.end {
-                    continue;
-                }
-                if before.first > least.0 {
+                if before.first > least.0 && before.first < self.end {
                     least = (before.first, Some(before.earlier.unwrap_or(Proof::Operation(before.operation))));
                 }
             }
@@ -247,12 +243,17 @@ impl Places {
                 (all[at].first, all[at].earlier) = (self.next_entry(&all[at], least.0), least.1);
             }
         }
+    }
+
+    /// Narrows the last places: a request that was answered before another was sent has an earlier place.
+    fn precede(&self, all: &mut [Placed]) {
+        let (by_call, by_return) = (order(all, |one| one.call), order(all, |one| one.returned));
         let mut sent = by_call.iter().rev().peekable();
         let mut most = (self.end, None, None);
         for &at in by_return.iter().rev() {
             while let Some(after) = sent.next_if(|after| all[**after].call > all[at].returned) {
                 let after = &all[*after];
-                if after.last < most.0 && after.is_possible() {
+                if after.last < most.0 && !after.is_unmatched() {
                     most = (after.last, Some(after.later.unwrap_or(after.operation)), after.limit_of_later());
                 }
             }
@@ -307,14 +308,22 @@ impl Places {
 }
 
 impl Placed {
-    fn is_possible(&self) -> bool {
-        self.first <= self.last
+    /// Whether no entry is left for it.
+    fn is_unmatched(&self) -> bool {
+        self.proposal.is_some() && self.last == 0
     }
 
     /// The entry that limits the places of earlier requests: its own, or the one after its last place.
     fn limit_of_later(&self) -> Option<usize> {
         if self.proposal.is_some() && self.later.is_none() { Some(self.last) } else { self.limit }
     }
+}
+
+/// The indices of requests in the order of a time.
+fn order(all: &[Placed], time: impl Fn(&Placed) -> Time) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|at| time(&all[*at]));
+    order
 }
 
 fn of_entry(recording: &Recording, request: Request, replayed: &Replayed) -> Option<Proposal> {

@@ -133,7 +133,10 @@ impl Small {
             born.resize(server.revision() as usize - 1, done);
             compactions.push((server.compacted, done));
             let answer = if fate == 0 { Answer::Unknown } else { answer };
-            if let (Ask::Grant(lease), Answer::Unknown) = (&mut ask, &answer) {
+            // The client may have left the number to the server.
+            if let (Ask::Grant(lease), Answer::Unknown) = (&mut ask, &answer)
+                && call % 2 == 1
+            {
                 *lease = 0;
             }
             operations.push(Operation { client, call, returned, ask, answer });
