@@ -367,7 +367,8 @@ fn fingerprint(recording: &Recording, txn: Txn, failure: bool) -> Option<u64> {
     failure.hash(&mut hasher);
     let mut may_change = false;
     for condition in txn.conditions.of(&recording.requests.conditions) {
-        (condition.keys.key, condition.keys.end).hash(&mut hasher);
+        (condition.keys.key, condition.keys.end, condition.number).hash(&mut hasher);
+        std::mem::discriminant(&condition.target).hash(&mut hasher);
     }
     for span in [txn.success, txn.failure] {
         span.len.hash(&mut hasher);
