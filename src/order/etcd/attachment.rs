@@ -74,10 +74,12 @@ impl AttachedBy {
     }
 
     /// The attachments by the transaction of a log entry, like [`logged_txn`].
-    pub fn logged(recording: &Recording, entry: Option<Logged>) -> Option<AttachedBy> {
+    /// `success`: whether its conditions were true, if known.
+    pub fn logged(recording: &Recording, entry: Option<Logged>, success: Option<bool>) -> Option<AttachedBy> {
         let txn = logged_txn(recording, entry)?;
         let ways = [txn.success, txn.failure].map(|way| attaches(recording, txn, way, true).collect());
-        Some(AttachedBy { success: (txn.conditions.len == 0).then_some(true), ways })
+        let success = if txn.conditions.len == 0 { Some(true) } else { success };
+        Some(AttachedBy { success, ways })
     }
 
     pub fn get(&self, key: Symbol) -> Option<Attached> {

@@ -330,15 +330,17 @@ pub fn held(recording: &Recording, effects: &Effects, timeline: &Timeline, attri
                 return false;
             }
         }
-        let logged = AttachedBy::logged(recording, revision.entry);
+        let success = match writer {
+            Some(Writer::Operation(at)) => branch(recording, timeline, at, revision.number),
+            _ => None,
+        };
+        let logged = AttachedBy::logged(recording, revision.entry, success);
         for version in versions() {
             let key = version.change.key;
             let attached = match (version.change.value, request, writer) {
                 (None, ..) => None,
                 _ if logged.is_some() => logged.as_ref().and_then(|logged| logged.get(key)),
-                (_, Some(Request::Txn(txn)), Some(Writer::Operation(at))) => {
-                    attached_by(recording, txn, branch(recording, timeline, at, revision.number), key)
-                }
+                (_, Some(Request::Txn(txn)), _) => attached_by(recording, txn, success, key),
                 _ => Some(Attached::Unknown),
             };
             attachments.set(key, attached);
@@ -520,7 +522,7 @@ fn stays(recording: &Recording, timeline: &Timeline, put: &Use, at: i64) -> bool
     let Request::Txn(txn) = recording.operations[operation as usize].request else { return false };
     let Some(success) = branch(recording, timeline, operation, made) else { return false };
     let Some(revision) = timeline.revision(made) else { return false };
-    let logged = AttachedBy::logged(recording, revision.entry);
+    let logged = AttachedBy::logged(recording, revision.entry, Some(success));
     timeline.versions_of(revision).iter().any(|version| {
         let key = version.change.key;
         let attached = match &logged {

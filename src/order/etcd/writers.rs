@@ -195,14 +195,12 @@ impl Builder<'_> {
                 self.gaps.push((number, sure));
             }
         }
+        let success = writer.and_then(|at| branch(self.recording, self.timeline, at, number));
         let asked = || match self.request(writer?) {
-            Request::Txn(txn) => {
-                let success = branch(self.recording, self.timeline, writer?, number);
-                Some(AttachedBy::of(self.recording, txn, success))
-            }
+            Request::Txn(txn) => Some(AttachedBy::of(self.recording, txn, success)),
             _ => None,
         };
-        let made = AttachedBy::logged(self.recording, revision.entry).or_else(asked);
+        let made = AttachedBy::logged(self.recording, revision.entry, success).or_else(asked);
         for change in &changes {
             let attached = match change.value {
                 Some(_) => made.as_ref().map_or(Some(Attached::Unknown), |made| made.get(change.key)),

@@ -377,16 +377,15 @@ fn marks(known: Known<'_>, keys: &Keys, gaps: &[Gap], claims: Vec<(i64, Constrai
             Some(Writer::Operation(at)) => Some(at),
             _ => None,
         };
-        let logged = AttachedBy::logged(recording, revision.entry);
+        let success = writer.and_then(|at| branch(recording, timeline, at, revision.number));
+        let logged = AttachedBy::logged(recording, revision.entry, success);
         for version in timeline.versions_of(revision) {
             let Change { key: name, value } = version.change;
             let Some(key) = keys.find(name) else { continue };
             let by_log = || logged.as_ref().and_then(|logged| logged.get(name));
-            let attached = value.and(match writer.map(|at| (at, recording.operations[at as usize].request)) {
+            let attached = value.and(match writer.map(|at| recording.operations[at as usize].request) {
                 _ if logged.is_some() => by_log(),
-                Some((at, Request::Txn(txn))) => {
-                    attached_by(recording, txn, branch(recording, timeline, at, revision.number), name)
-                }
+                Some(Request::Txn(txn)) => attached_by(recording, txn, success, name),
                 _ => Some(Attached::Unknown),
             });
             marks.push((revision.number, Mark::Change { key, value, attached }));
