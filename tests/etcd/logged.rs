@@ -1,5 +1,6 @@
 //! Small histories with the log of their only member. A violation must be impossible. A history that holds must be
-//! possible, though clients without records may have sent entries of the log. A log turns no violation into *holds*. It may turn one into unknown, if it shows that a record is missing or contradicts the record.
+//! possible, though clients without records may have sent entries of the log. A log turns no violation into *holds*. It
+//! may turn one into unknown, if it shows that a record is missing or contradicts the record.
 
 use crate::chance::Chance;
 use crate::etcd::oracle;

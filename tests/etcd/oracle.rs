@@ -136,6 +136,9 @@ impl Server {
                     result.deleted = i64::from(state[*key as usize].take().is_some());
                     changed |= result.deleted > 0;
                 }
+                Step::Look(look) if look.revision > self.revision() => return Answer::Future,
+                Step::Look(look) if look.revision > 0 && look.revision < self.compacted => return Answer::Compacted,
+                Step::Look(look) if look.revision > 0 => result = found(self.state(look.revision), look),
                 Step::Look(look) => result = found(&state, look),
             }
             results.push(result);

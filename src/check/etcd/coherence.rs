@@ -22,13 +22,6 @@ pub(super) fn incoherent(r: &Recorded<'_>, how: Incoherence) -> (Symbol, String,
             (pair(at).key, format!("the answer has {before} and then {key}"), summary)
         }
         Incoherence::Count { result } | Incoherence::Withheld { result } => counted(result),
-        Incoherence::Future { pair: at } => {
-            let found = pair(at);
-            let key = r.text(found.key);
-            let says = format!("was answered that {key} had changed at revision {}", found.revision);
-            let summary = format!("A read of an older revision found {key} as of revision {}.", found.revision);
-            (found.key, says, summary)
-        }
         Incoherence::Version { pair: at } => {
             let found = pair(at);
             let key = r.text(found.key);
@@ -56,7 +49,6 @@ pub(super) fn incoherent_reason(how: Incoherence, sure: bool) -> &'static str {
             "An answer shows all keys that it counts. Not proved: a step of a transaction may have asked for their \
             count only, which is not recorded"
         }
-        (Incoherence::Future { .. }, _) => "A read of a revision finds each key as it was by then.",
         (Incoherence::Version { .. }, _) => {
             "A revision changes a key once at most, and the first change of a store makes revision 2."
         }

@@ -241,9 +241,9 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
     })
 }
 
-/// Acknowledged requests that have no entry in the log, and no revision whose content would show it: `linearizability`.
+/// Answered requests that have no entry in the log at a possible place: `linearizability`.
 pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    for &Unlogged { operation: at, earlier, later, entry } in &r.analysis.unlogged {
+    for &Unlogged { operation: at, earlier, later, entry, presumes } in &r.analysis.unlogged {
         let answers = [Some(at), later].into_iter().flatten().map(|at| r.answer_to(at));
         let facts = earlier.map(|proof| r.proof(proof)).into_iter().chain(answers);
         let facts = facts.chain(entry.map(|entry| r.committed(entry))).collect();
@@ -251,6 +251,7 @@ pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "A request that goes through raft is answered after its log entry was applied. The answers and their \
                       times show which entries may be its own, and none is left for it.";
         let (client, cause) = (r.client_of(at), "unlogged".to_owned());
-        ruling.found(r.draft(Kind::Violation, client, Symbol::NONE, cause, summary, facts, reason));
+        let kind = if presumes { r.unless_incomplete() } else { Kind::Violation };
+        ruling.found(r.draft(kind, client, Symbol::NONE, cause, summary, facts, reason));
     }
 }

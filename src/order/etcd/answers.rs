@@ -198,7 +198,7 @@ enum Part {
 }
 
 /// The range of a read, or of a read step in a transaction.
-fn asked(recording: &Recording, operation: &Operation, step: u32) -> Option<Range> {
+pub(super) fn asked(recording: &Recording, operation: &Operation, step: u32) -> Option<Range> {
     match operation.request {
         Request::Range(range) => Some(range),
         Request::Txn(txn) => {
@@ -329,10 +329,14 @@ impl Comparison<'_> {
         comparands.push(Comparand { at: before, operation: at, what: Part::Branch });
         let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {
-            if matches!(step, Step::Range(range) if range.revision <= 0) {
-                let what = Part::Read { result: operation.results.start + n, steps: n };
-                comparands.push(Comparand { at: before, operation: at, what });
+            let Step::Range(range) = step else { continue };
+            let asked = if range.revision > 0 { range.revision } else { before };
+            if asked > before {
+                self.decided.push((at, Mismatch::Unreached { operation: at }));
+                continue;
             }
+            let what = Part::Read { result: operation.results.start + n, steps: n };
+            comparands.push(Comparand { at: asked, operation: at, what });
         }
     }
 
@@ -597,7 +601,8 @@ impl Comparison<'_> {
     }
 }
 
-/// The changes of a writing transaction before a step: the last change of each key.
+/// The changes of a writing transaction that a step finds: the last change of each key before it. A step that reads an old
+/// revision finds none.
 fn own(recording: &Recording, effects: &Effects, operation: u32, steps: u32) -> Vec<Change> {
     let Operation { request: Request::Txn(txn), failure, results, .. } = recording.operations[operation as usize]
     else {
@@ -606,7 +611,11 @@ fn own(recording: &Recording, effects: &Effects, operation: u32, steps: u32) -> 
     if steps == 0 || effects.class(operation) != Class::Write {
         return Vec::new();
     }
-    let before = taken(txn, !failure).of(&recording.requests.steps).iter().take(steps as usize);
+    let taken = taken(txn, !failure).of(&recording.requests.steps);
+    if matches!(taken.get(steps as usize), Some(Step::Range(range)) if range.revision > 0) {
+        return Vec::new();
+    }
+    let before = taken.iter().take(steps as usize);
     let mut changes: Vec<Change> = Vec::new();
     for (step, result) in before.zip(results.of(&recording.results)) {
         let change = match step {

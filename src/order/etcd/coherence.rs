@@ -25,11 +25,6 @@ pub enum Incoherence {
         /// The index of the result.
         result: u32,
     },
-    /// A step of a transaction that reads an old revision found a key that changed after it.
-    Future {
-        /// The key, as the index of a pair.
-        pair: u32,
-    },
     /// A key changed more often than there were revisions.
     Version {
         /// The key, as the index of a pair.
@@ -50,10 +45,6 @@ pub(super) fn incoherence(recording: &Recording, range: Range, at: u32, is_told:
     let too_often = |pair: &Pair| pair.revision > 0 && !(0..pair.revision).contains(&pair.version);
     if let Some(n) = pairs.iter().position(too_often) {
         return Some((Incoherence::Version { pair: result.pairs.start + n as u32 }, true));
-    }
-    let later = |pair: &Pair| !is_told && range.revision > 0 && pair.revision > range.revision;
-    if let Some(n) = pairs.iter().position(later) {
-        return Some((Incoherence::Future { pair: result.pairs.start + n as u32 }, true));
     }
     // Recordings do not keep the bytes of keys that are not text.
     let text = |pair: &Pair| recording.texts.get(pair.key);

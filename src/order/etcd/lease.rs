@@ -1,5 +1,7 @@
 //! Lifetimes of leases, from grant to revoke or expiry, and the keys attached to them. Output: [`Lives`] and [`Misuse`]s.
 //!
+//! Grants and ends that only the members' log shows count like answered ones.
+//!
 //! A lease without a recorded grant may live at any time. A grant without a recorded number may have been of any lease, and
 //! clients learn such a number from the list of leases. Only a misuse that is `certain` follows from answers alone.
 //!
@@ -420,6 +422,9 @@ fn granted_twice(recording: &Recording, uses: &[Use], untold: usize) -> Option<M
     };
     let mut over: Vec<(Time, u32)> = all(Kind::Grant).map(|(at, grant)| (grant.returned, at)).collect();
     over.sort_unstable();
+    // Ends that only the log shows may have come at any time.
+    let logged = uses.iter().filter(|one| one.kind == Kind::End && one.certain && one.operation.is_none()).count();
+    let untold = untold.saturating_add(logged);
     let mut begun: Vec<Time> = all(Kind::End).map(|(_, end)| end.call).collect();
     begun.sort_unstable();
     over.windows(2).zip(2usize..).find_map(|(pair, grants)| {

@@ -129,11 +129,7 @@ impl Analysis {
         let mut analysis = Analysis::new(inputs, derived, reconstruction);
         let headers = recording.responses.iter().map(|response| response.revision);
         analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
-        // One answer that went back in time would leave all later requests without a place.
-        if analysis.backward.is_empty() {
-            let Analysis { effects, log, proofs, timeline, .. } = &analysis;
-            analysis.unlogged = unlogged::unlogged(recording, effects, log, proofs, timeline);
-        }
+        analysis.unlogged = unlogged::unlogged(recording, &analysis);
         analysis.root_causes = RootCauses::of(recording, &analysis);
         analysis
     }

@@ -253,6 +253,14 @@ pub fn taken(txn: Txn, success: bool) -> Span {
     if success { txn.success } else { txn.failure }
 }
 
+/// Whether the taken branch reads a revision above the last one, so that etcd refuses the transaction.
+///
+/// Source: etcd `server/etcdserver/txn/txn.go` (`checkRange`).
+pub(super) fn reads_ahead(recording: &Recording, txn: Txn, success: bool, last: i64) -> bool {
+    let mut steps = taken(txn, success).of(&recording.requests.steps).iter();
+    steps.any(|step| matches!(step, Step::Range(range) if range.revision > last))
+}
+
 /// Compares one key; an absent key has zeros in all fields.
 pub(super) fn compare(recording: &Recording, condition: &Condition, live: &Live) -> Result<bool, NotKnown> {
     let order = match condition.target {

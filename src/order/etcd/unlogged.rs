@@ -8,10 +8,10 @@
 //! Source: etcd `server/etcdserver/v3_server.go` (`Txn`: only a read-only transaction is answered without a proposal;
 //! `LeaseGrant`, `LeaseRevoke`, `Compact`), `apply` (`newHeader`: the revision of the store after the request).
 
+use super::Analysis;
 use super::effects::{Class, Effects};
 use super::log::{self, Log, Logged, Replayed};
 use super::proofs::{Proof, Proofs};
-use super::timeline::Timeline;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Recording, Request, Step, Txn, Value, ValueId};
 use crate::ingest::Time;
@@ -30,6 +30,8 @@ pub struct Unlogged {
     pub later: Option<u32>,
     /// An entry of the log that stands in the place of the request's own, or comes after it.
     pub entry: Option<Logged>,
+    /// Whether that presumes that no other client granted a lease after the end of the log.
+    pub presumes: bool,
 }
 
 /// A proposed request with its result, as far as both the client and the log show them.
@@ -62,6 +64,8 @@ struct Placed {
     later: Option<u32>,
     /// The place of the entry that limits `last`.
     limit: Option<usize>,
+    /// Whether `last` presumes that no other client granted a lease after the end of the log.
+    presumes: bool,
 }
 
 /// Places of the log.
@@ -80,22 +84,22 @@ struct Places {
 }
 
 /// Answered requests without an entry of their own at a possible place, in the order of the records.
-pub fn unlogged(
-    recording: &Recording,
-    effects: &Effects,
-    log: &Log,
-    proofs: &Proofs,
-    timeline: &Timeline,
-) -> Vec<Unlogged> {
+pub fn unlogged(recording: &Recording, analysis: &Analysis) -> Vec<Unlogged> {
+    let Analysis { effects, log, proofs, timeline, backward, .. } = analysis;
     if log.certain == 0 || !timeline.contradictions.is_empty() {
         return Vec::new();
     }
     let places = Places::of(recording, log);
+    // Two answers that contradict each other show no place.
+    let backwards: FxHashSet<u32> = backward.iter().map(|backward| backward.later).collect();
+    let proofs = Some(proofs).filter(|_| backward.is_empty());
     let mut seen: FxHashSet<(u32, i64, Time, Time)> = FxHashSet::default();
     let mut all = Vec::new();
     for (at, operation) in (0..).zip(&recording.operations) {
         let times_known = operation.call.is_known() && operation.returned.is_known();
-        if let Some(placed) = places.place(recording, effects, at).filter(|_| times_known)
+        if times_known
+            && !backwards.contains(&at)
+            && let Some(placed) = places.place(recording, effects, at)
             // A duplicated record is one request.
             && seen.insert((operation.client, operation.stream, operation.call, operation.returned))
         {
@@ -110,15 +114,14 @@ pub fn unlogged(
         unmatched = places.unmatched(&all);
     }
     let entry = |limit: Option<usize>| log.entries.get(limit?.checked_sub(1)?).copied();
-    let mut unlogged: Vec<Unlogged> = unmatched
-        .into_iter()
-        .map(|Placed { operation, earlier, later, limit, .. }| Unlogged {
-            operation,
-            earlier,
-            later,
-            entry: entry(limit),
-        })
-        .collect();
+    let unlogged = |Placed { operation, earlier, later, limit, presumes, .. }| Unlogged {
+        operation,
+        earlier,
+        later,
+        entry: entry(limit),
+        presumes,
+    };
+    let mut unlogged: Vec<Unlogged> = unmatched.into_iter().map(unlogged).collect();
     unlogged.sort_unstable_by_key(|one| one.operation);
     unlogged
 }
@@ -184,7 +187,8 @@ impl Places {
         let operation = &recording.operations[at as usize];
         let Operation { call, returned, revision, .. } = *operation;
         let placed = |proposal, first, last, limit| {
-            Some(Placed { operation: at, call, returned, proposal, first, last, earlier: None, later: None, limit })
+            let (earlier, later, presumes) = (None, None, false);
+            Some(Placed { operation: at, call, returned, proposal, first, last, earlier, later, limit, presumes })
         };
         let next = self.made(revision.saturating_add(1));
         let Some(proposal) = of_answer(recording, effects, at) else {
@@ -203,14 +207,15 @@ impl Places {
             };
         };
         let entries = self.of_proposal.get(&proposal).map_or(&[][..], |entries| entries);
+        let ended = match proposal {
+            Proposal::Revoke(lease, _) if next.is_none() => self.ended.get(&lease).copied(),
+            _ => None,
+        };
         // The entry that must come later, and whether the request's own may come after the end.
         let (limit, may_follow) = match proposal {
             Proposal::Txn(.., true) => (self.made(revision), self.made(revision).is_none()),
             Proposal::Txn(..) | Proposal::Grant(..) => (next, next.is_none()),
-            Proposal::Revoke(lease, _) => match self.ended.get(&lease).filter(|_| next.is_none()) {
-                Some(ended) => (Some(*ended), false),
-                None => (next, next.is_none()),
-            },
+            Proposal::Revoke(..) => (ended.or(next), ended.is_none() && next.is_none()),
             Proposal::Compaction(through) => {
                 let at = self.compacted.partition_point(|(other, _)| *other <= through);
                 let higher = self.compacted.get(at).map(|(_, place)| *place);
@@ -221,11 +226,11 @@ impl Places {
         };
         let first = entries.first().copied().unwrap_or(self.end);
         let last = if may_follow { self.end } else { entries.last().copied().unwrap_or(0) };
-        placed(Some(proposal), first, last, limit)
+        placed(Some(proposal), first, last, limit).map(|placed| Placed { presumes: ended.is_some(), ..placed })
     }
 
     /// Narrows the first places: a request that was sent after an answer has a later place.
-    fn follow(&self, proofs: &Proofs, all: &mut [Placed]) {
+    fn follow(&self, proofs: Option<&Proofs>, all: &mut [Placed]) {
         let (by_call, by_return) = (order(all, |one| one.call), order(all, |one| one.returned));
         let mut answered = by_return.iter().peekable();
         let mut least = (0, None);
@@ -237,7 +242,8 @@ impl Places {
                     least = (before.first, Some(before.earlier.unwrap_or(Proof::Operation(before.operation))));
                 }
             }
-            let seen = proofs.before(all[at].call).map(|(revision, proof)| (self.reached(revision), Some(proof)));
+            let seen = proofs.and_then(|proofs| proofs.before(all[at].call));
+            let seen = seen.map(|(revision, proof)| (self.reached(revision), Some(proof)));
             let least = seen.filter(|seen| seen.0 > least.0).unwrap_or(least);
             if least.0 > all[at].first {
                 (all[at].first, all[at].earlier) = (self.next_entry(&all[at], least.0), least.1);
@@ -249,17 +255,19 @@ impl Places {
     fn precede(&self, all: &mut [Placed]) {
         let (by_call, by_return) = (order(all, |one| one.call), order(all, |one| one.returned));
         let mut sent = by_call.iter().rev().peekable();
-        let mut most = (self.end, None, None);
+        let mut most = (self.end, None, None, false);
         for &at in by_return.iter().rev() {
             while let Some(after) = sent.next_if(|after| all[**after].call > all[at].returned) {
                 let after = &all[*after];
                 if after.last < most.0 && !after.is_unmatched() {
-                    most = (after.last, Some(after.later.unwrap_or(after.operation)), after.limit_of_later());
+                    let later = Some(after.later.unwrap_or(after.operation));
+                    most = (after.last, later, after.limit_of_later(), after.presumes);
                 }
             }
             if most.0 < all[at].last {
                 all[at].last = self.last_entry(&all[at], most.0);
                 (all[at].later, all[at].limit) = (most.1, most.2);
+                all[at].presumes |= most.3;
             }
         }
     }

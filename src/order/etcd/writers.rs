@@ -2,6 +2,7 @@
 //! revision and was sent before evidence showed the revision. Contents are known here, so this is a bipartite matching by
 //! augmenting paths (Kuhn 1955). Output: [`Attribution`]. Revisions with unknown content are left to `reconstruction`.
 
+use super::answers::asked;
 use super::attachment::{Attached, AttachedBy, Attachments, attached_by};
 use super::attribution::{Attribution, Supposed, Unattributed, Unfit, Writer};
 use super::conditions::{branch, decided};
@@ -11,7 +12,7 @@ use super::log;
 use super::matching::Matching;
 use super::proofs::Proofs;
 use super::requests::{Asked, Requests};
-use super::store::covers;
+use super::store::{covers, reads_ahead};
 use super::timeline::{Revision, State, Timeline};
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Recording, Request, Span, Step, Txn};
@@ -299,6 +300,7 @@ impl Builder<'_> {
             Request::Txn(txn)
                 if branch(self.recording, self.timeline, at, revision).is_some_and(|success| {
                     attached(self.recording, txn, success).any(|lease| !self.lives.may_live(lease, revision))
+                        || reads_ahead(self.recording, txn, success, revision - 1)
                 }) =>
             {
                 Some(false)
@@ -461,16 +463,17 @@ fn is_end(request: &Request) -> bool {
 fn shown(recording: &Recording) -> FxHashMap<(Symbol, i64), i64> {
     let mut shown: FxHashMap<(Symbol, i64), i64> = FxHashMap::default();
     for operation in &recording.operations {
-        let of = match operation.request {
-            Request::Range(range) if range.revision > 0 => range.revision,
-            Request::Range(_) => operation.revision,
-            // Reads in a writing transaction show the state before it.
-            _ => operation.revision - 1,
-        };
-        let results = operation.results.of(&recording.results).iter();
-        for pair in results.flat_map(|result| result.pairs.of(&recording.pairs)) {
-            let last = shown.entry((pair.key, pair.revision)).or_insert(of);
-            *last = of.max(*last);
+        for (n, result) in (0..).zip(operation.results.of(&recording.results)) {
+            let of = match (asked(recording, operation, n), operation.request) {
+                (Some(range), _) if range.revision > 0 => range.revision,
+                (_, Request::Range(_)) => operation.revision,
+                // Reads in a writing transaction show the state before it.
+                _ => operation.revision - 1,
+            };
+            for pair in result.pairs.of(&recording.pairs) {
+                let last = shown.entry((pair.key, pair.revision)).or_insert(of);
+                *last = of.max(*last);
+            }
         }
     }
     shown

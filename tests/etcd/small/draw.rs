@@ -25,6 +25,8 @@ fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
     let lease = |dice: &mut Chance| 7 + dice.below(granted.max(1) as u64) as i64;
     let plain = |step: Step| Ask::Txn { conditions: vec![], success: vec![step], failure: vec![] };
     let value = Name(if dice.below(6) == 0 { 0 } else { n });
+    // Some reads in transactions name the revision before them.
+    let revision = if n.is_multiple_of(2) { server.revision() } else { 0 };
     match dice.below(20) {
         0..=4 => {
             let lease = if dice.below(2) == 0 { lease(dice) } else { 0 };
@@ -43,12 +45,12 @@ fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
             let failure = match dice.below(3) {
                 0 => vec![],
                 1 => vec![Step::Put(3, value, 0)],
-                _ => vec![Step::Look(Look { key: of, end: None, limit: 0, revision: 0, keys_only: false })],
+                _ => vec![Step::Look(Look { key: of, end: None, limit: 0, revision, keys_only: false })],
             };
             Ask::Txn { conditions: vec![(of, compare)], success: vec![step], failure }
         }
         11 => {
-            let whole = Look { key: 0, end: Some(3), limit: 0, revision: 0, keys_only: false };
+            let whole = Look { key: 0, end: Some(3), limit: 0, revision, keys_only: false };
             let mut success = vec![Step::Put(0, value, 0), Step::Delete(2), Step::Look(whole)];
             success.truncate(1 + dice.below(3) as usize);
             success.push(Step::Put(3, value, 0));

@@ -3,7 +3,7 @@
 use super::super::attachment::{Attached, attached_by};
 use super::super::effects::Answered;
 use super::super::lease::attached;
-use super::super::store::{covers, taken};
+use super::super::store::{covers, reads_ahead, taken};
 use super::Writer;
 use super::problem::{Gap, Problem};
 use super::state::{State, holds};
@@ -147,7 +147,8 @@ fn effect(
     if told.is_some_and(|told| told.success != success) {
         return Ok(Vec::new());
     }
-    if attached(recording, txn, success).any(|lease| !known.lives.may_live(lease, number)) {
+    let is_dead = attached(recording, txn, success).any(|lease| !known.lives.may_live(lease, number));
+    if is_dead || reads_ahead(recording, txn, success, number - 1) {
         return Ok(Vec::new());
     }
     let mut changes: Vec<Changed> = Vec::new();

@@ -124,13 +124,21 @@ impl<'a> Constraints<'a> {
             _ => return,
         };
         let conditions = txn.conditions.of(&recording.requests.conditions);
-        let told = |key: Symbol| self.keys.find(key).is_some();
-        if !conditions.is_empty() && conditions.iter().all(|c| !c.keys.end.is_some() && told(c.keys.key)) {
+        let known = |key: Symbol| self.keys.find(key).is_some();
+        if !conditions.is_empty() && conditions.iter().all(|c| !c.keys.end.is_some() && known(c.keys.key)) {
             self.add(before, Constraint::Decided { conditions: txn.conditions, success: !operation.failure });
         }
         let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        let told = || steps.iter().zip(operation.results.of(&recording.results));
+        for (step, result) in told() {
+            if let Step::Range(range) = step
+                && range.revision > 0
+            {
+                self.read(range.revision, range, result, true);
+            }
+        }
         // After a step with changes, the state is another one.
-        for (step, result) in steps.iter().zip(operation.results.of(&recording.results)) {
+        for (step, result) in told() {
             match step {
                 Step::Range(range) if range.revision <= 0 => self.read(before, range, result, true),
                 Step::Range(_) => {}
