@@ -3,8 +3,8 @@
 use crate::check::{BrokenBy, Certificate, ClientReport, Fact, Finding, Judgement, Kind, RULES, RuleReport, Verdict};
 use crate::history::calls::{Call as Recorded, Calls, Moment};
 use crate::history::{
-    ClientId, ClockId, History, Incarnation, IncarnationId, KeyId, OperationId, Revision, ServerId, Subject, Symbol,
-    ToldBy, ValueId,
+    ClientId, ClockId, History, IdentifiedBy, Incarnation, IncarnationId, KeyId, OperationId, Revision, ServerId,
+    Subject, Symbol, ValueId,
 };
 use crate::ingest::call::Ending;
 use crate::ingest::{Position, Time};
@@ -114,7 +114,7 @@ fn history<S: Spec>(calls: &SpecHistory<S>, lives: &Lives, name: &dyn Fn(u32) ->
         history.incarnations.push(Incarnation {
             client: ClientId(client),
             label: process.to_string(),
-            told_by: ToldBy::Process,
+            identified_by: IdentifiedBy::Process,
             place: None,
             program: String::new(),
             span: (Time::UNKNOWN, Time::UNKNOWN),

@@ -7,7 +7,7 @@ use super::{ClientReport, CoverageReport, Finding, Group, Judgement, Kind, RULES
 use crate::history::Nature;
 #[cfg(feature = "container")]
 use crate::history::snapshot::beside;
-use crate::history::{ClientId, ClockId, History, IncarnationId, KeyId, Marks, OperationId, ToldBy, Verb};
+use crate::history::{ClientId, ClockId, History, IdentifiedBy, IncarnationId, KeyId, Marks, OperationId, Verb};
 use crate::order::{Order, Provenance};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -171,7 +171,7 @@ pub(super) fn client_reports(
 ) -> Vec<ClientReport> {
     let mut lives: BTreeMap<ClientId, Vec<IncarnationId>> = BTreeMap::new();
     for (index, life) in history.incarnations.iter().enumerate() {
-        if life.told_by != ToldBy::File || !history.name(history.clients[life.client.index()]).is_empty() {
+        if life.identified_by != IdentifiedBy::File || !history.name(history.clients[life.client.index()]).is_empty() {
             lives.entry(life.client).or_default().push(IncarnationId(index as u32));
         }
     }

@@ -152,8 +152,9 @@ fn missed(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Opt
             Missed { change: cited(read.seen).min()?, ..read }
         }
         "name-reuse" | "ghost-actor" | "blind-write" => {
-            let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
-            let current = order.timeline.at_or_before(o.key, head.revision)?;
+            let watermark =
+                order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
+            let current = order.timeline.at_or_before(o.key, watermark.revision)?;
             decided(finding, o.key, current.revision, evidence)?
         }
         _ => return None,

@@ -37,8 +37,8 @@ fn decided(evidence: &Evidence<'_>, finding: &Finding) -> Option<(OperationId, O
 /// A live read of the object right before the write, with the answer it would have had.
 fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) -> Prevention {
     let (history, order) = (evidence.history, evidence.order);
-    let head = order.heads.before(history, &order.clocks, history.resource_of(key), o.clock, o.invoke);
-    let shown = head.and_then(|head| order.timeline.at_or_before(key, head.revision));
+    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(key), o.clock, o.invoke);
+    let shown = watermark.and_then(|watermark| order.timeline.at_or_before(key, watermark.revision));
     let answer = match shown {
         Some(version) if version.change == Change::Deleted => {
             format!("it answers 404 (deleted at {})", version.revision)
@@ -50,7 +50,7 @@ fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) ->
     Prevention {
         request: format!("a live GET of {} right before the write", history.key_name(key)),
         effect: if would_show { Effect::Narrowed } else { Effect::None },
-        smallest_revision: head.map_or(Revision::NONE, |head| head.revision),
+        smallest_revision: watermark.map_or(Revision::NONE, |watermark| watermark.revision),
         because: match would_show {
             true => format!("{answer}; a window between that check and the write remains"),
             false => format!("{answer}; the change came later, at {change}"),

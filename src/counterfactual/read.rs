@@ -29,20 +29,20 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let versions = facts[..facts.len() - 1].iter().filter(|f| removed.is_none_or(|r| r.operation != f.operation));
     let frontier = versions.map(|f| f.revision).max().unwrap_or(Revision::NONE);
     let answered = facts.last().map_or(Revision::NONE, |f| f.revision);
-    let head = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke);
+    let watermark = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke);
     let mut list = Vec::new();
     let mut say = |request: String, effect, smallest_revision, because: String| {
         list.push(Prevention { request, effect, smallest_revision, because });
     };
     if o.asked != Asked::Unset {
-        match head {
-            Some(head) if head.revision > answered => say(
+        match watermark {
+            Some(watermark) if watermark.revision > answered => say(
                 "resourceVersion unset (the most recent state)".to_owned(),
                 Effect::Impossible,
-                head.revision,
+                watermark.revision,
                 format!(
                     "revision {} was committed before the request was sent, so no older state is an answer",
-                    head.revision
+                    watermark.revision
                 ),
             ),
             _ => say(
@@ -72,7 +72,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     }
     let key = removed.map_or_else(|| subject(finding), |removed| removed.key);
     if o.verb != Verb::Get && key.is_some() {
-        let found = head.and_then(|h| order.timeline.at_or_before(key, h.revision));
+        let found = watermark.and_then(|h| order.timeline.at_or_before(key, h.revision));
         // Another object may have taken the name since.
         let gone = removed.filter(|removal| {
             let is_other = |v: Version| removal.uid.is_some() && v.uid.is_some() && v.uid != removal.uid;
@@ -81,7 +81,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         say(
             format!("a live GET of {} before acting", history.key_name(key)),
             Effect::Narrowed,
-            head.map_or(Revision::NONE, |h| h.revision),
+            watermark.map_or(Revision::NONE, |watermark| watermark.revision),
             format!(
                 "{}; the list stays stale, and a window between that check and the act remains",
                 match gone {

@@ -15,8 +15,8 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         return Vec::new();
     }
     let object = history.key_name(o.key);
-    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
-    let current = head.and_then(|head| order.timeline.at_or_before(o.key, head.revision));
+    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
+    let current = watermark.and_then(|watermark| order.timeline.at_or_before(o.key, watermark.revision));
     // Answers to evictions and bindings show no object, so the object that had the name at the send time counts.
     let current_uid =
         current.filter(|current| current.change.lives() == Some(true)).map_or(Symbol::NONE, |current| current.uid);
@@ -62,7 +62,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
             },
         });
     }
-    if let Some(head) = head {
+    if let Some(watermark) = watermark {
         let seen = match current {
             Some(v) if v.change == Change::Deleted => format!("it answers 404 (deleted at {})", v.revision),
             Some(v) => format!("it answers {}", evidence.version_words(o.key, v.uid, v.revision)),
@@ -71,7 +71,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         list.push(Prevention {
             request: format!("a live GET of {object} right before the write"),
             effect: Effect::Narrowed,
-            smallest_revision: head.revision,
+            smallest_revision: watermark.revision,
             because: format!("{seen}; a window between the check and the write remains"),
         });
     }

@@ -1,7 +1,7 @@
 //! Short names of clients, servers and clocks: as much as distinguishes them within one table.
 
 use super::terminal_text::visible;
-use crate::history::{ClientId, ClockId, History, IncarnationId, ServerId, ToldBy};
+use crate::history::{ClientId, ClockId, History, IdentifiedBy, IncarnationId, ServerId};
 use rustc_hash::FxHashMap;
 
 /// A user name without the prefix of its kind: `node-1` of `system:node:node-1`, `statefulset-controller` of
@@ -28,7 +28,7 @@ pub fn incarnation(history: &History, id: IncarnationId) -> String {
         return String::new();
     }
     let life = &history.incarnations[id.index()];
-    let agent_told = matches!(life.told_by, ToldBy::Address | ToldBy::CommandLine);
+    let agent_told = matches!(life.identified_by, IdentifiedBy::Address | IdentifiedBy::CommandLine);
     match life.label.rsplit_once(" from ") {
         Some((agent, address)) if agent_told => {
             let agent = short_agent(agent, history.client_name(id));

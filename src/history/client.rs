@@ -27,7 +27,7 @@ pub struct Process {
 
 /// The evidence that separates one incarnation from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ToldBy {
+pub enum IdentifiedBy {
     /// The recorder named the incarnation.
     CaptureLabel,
     /// The uid of the pod in the token.
@@ -46,18 +46,20 @@ pub enum ToldBy {
     Loopback,
 }
 
-impl ToldBy {
+impl IdentifiedBy {
     /// One sentence for reports.
     pub fn sentence(self) -> &'static str {
         match self {
-            ToldBy::CaptureLabel => "the capture names the incarnation",
-            ToldBy::PodUid => "the token's pod uid identifies the incarnation",
-            ToldBy::Address => "same user, source address and agent; a restart in between would leave no trace",
-            ToldBy::CommandLine => "a command-line tool: each request may be a process of its own",
-            ToldBy::Process => "the operation log names the process",
-            ToldBy::Directory => "the report has a directory for each client",
-            ToldBy::Loopback => "each API server has its own loopback client, and the log may hold several servers",
-            ToldBy::File => "a saved file: the evidence does not name the process that read it",
+            IdentifiedBy::CaptureLabel => "the capture names the incarnation",
+            IdentifiedBy::PodUid => "the token's pod uid identifies the incarnation",
+            IdentifiedBy::Address => "same user, source address and agent; a restart in between would leave no trace",
+            IdentifiedBy::CommandLine => "a command-line tool: each request may be a process of its own",
+            IdentifiedBy::Process => "the operation log names the process",
+            IdentifiedBy::Directory => "the report has a directory for each client",
+            IdentifiedBy::Loopback => {
+                "each API server has its own loopback client, and the log may hold several servers"
+            }
+            IdentifiedBy::File => "a saved file: the evidence does not name the process that read it",
         }
     }
 }
@@ -70,7 +72,7 @@ pub struct Incarnation {
     /// The label in reports: of a capture, a pod uid, an address.
     pub label: String,
     /// The evidence that separates it from others.
-    pub told_by: ToldBy,
+    pub identified_by: IdentifiedBy,
     /// The place that survives a restart: a node, a pod's controller and ordinal, a recorder. None without evidence.
     pub place: Option<String>,
     /// The agent's program name (the part before the first `/`).
@@ -88,15 +90,15 @@ impl Incarnation {
     pub fn is_local(&self) -> bool {
         let address = self.label.rsplit_once(" from ").map(|(_, rest)| rest.split(' ').next().unwrap_or(rest));
         let address = address.and_then(|text| text.parse::<std::net::IpAddr>().ok());
-        self.told_by == ToldBy::Address && address.is_some_and(|address| address.is_loopback())
+        self.identified_by == IdentifiedBy::Address && address.is_some_and(|address| address.is_loopback())
     }
 }
 
 /// The identity of an incarnation in a server's records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// See [`Incarnation::told_by`].
-    pub told_by: ToldBy,
+    /// See [`Incarnation::identified_by`].
+    pub identified_by: IdentifiedBy,
     /// See [`Incarnation::label`].
     pub label: String,
     /// See [`Incarnation::place`].

@@ -1,10 +1,10 @@
 //! Assigns each request to an incarnation of a client, and names the evidence that separates incarnations.
 //!
 //! Precedence: the label of a capture, the pod's uid in the token, then user, address and agent. Reports name this evidence with
-//! every finding about a session, so a new kind of evidence needs a [`ToldBy`] of its own.
+//! every finding about a session, so a new kind of evidence needs a [`IdentifiedBy`] of its own.
 
 use super::builder::Builder;
-use super::client::{self, Incarnation, Process, Served, ToldBy};
+use super::client::{self, IdentifiedBy, Incarnation, Process, Served};
 use super::ids::*;
 use super::interner::Table;
 use super::operation::*;
@@ -25,7 +25,7 @@ impl Builder {
     /// Separates incarnations. Returns the incarnation of each process that some operation has.
     pub(super) fn incarnations(&mut self, history: &mut History, order: &[u32]) -> FxHashMap<u32, IncarnationId> {
         let mut clients: Table<Symbol> = Table::default();
-        let mut lives: FxHashMap<(Symbol, ToldBy, String, String), IncarnationId> = FxHashMap::default();
+        let mut lives: FxHashMap<(Symbol, IdentifiedBy, String, String), IncarnationId> = FxHashMap::default();
         let mut of_process = FxHashMap::default();
         let several = self.of_several();
         for &row in order {
@@ -36,21 +36,21 @@ impl Builder {
                 None => {
                     let evidence = self.tables.processes.values()[process as usize];
                     let saved = operation.marks.has(Marks::SAVED);
-                    let (mut told_by, label, mut place, program) = self.tell(&evidence, saved);
+                    let (mut identified_by, label, mut place, program) = self.tell(&evidence, saved);
                     let is_loopback = evidence.clock.is_some() && !evidence.label.is_some();
                     if is_loopback && several.contains(&operation.clock) {
-                        (told_by, place) = (ToldBy::Loopback, None);
+                        (identified_by, place) = (IdentifiedBy::Loopback, None);
                     }
                     let client = ClientId(clients.intern(evidence.user));
                     let id = *lives
-                        .entry((evidence.user, told_by, label.clone(), within(told_by, &program)))
+                        .entry((evidence.user, identified_by, label.clone(), within(identified_by, &program)))
                         .or_insert_with(|| {
                             let id = IncarnationId(history.incarnations.len() as u32);
                             let span = (operation.invoke, operation.invoke);
                             history.incarnations.push(Incarnation {
                                 client,
                                 label: label.clone(),
-                                told_by,
+                                identified_by,
                                 place,
                                 program,
                                 span,
@@ -83,14 +83,15 @@ impl Builder {
                 continue;
             }
             let evidence = self.tables.processes.values()[process as usize];
-            let (told_by, label, place, program) = self.tell(&evidence, false);
+            let (identified_by, label, place, program) = self.tell(&evidence, false);
             let client = ClientId(clients.intern(evidence.user));
-            let id =
-                *lives.entry((evidence.user, told_by, label.clone(), within(told_by, &program))).or_insert_with(|| {
+            let id = *lives
+                .entry((evidence.user, identified_by, label.clone(), within(identified_by, &program)))
+                .or_insert_with(|| {
                     let id = IncarnationId(history.incarnations.len() as u32);
                     let span = (at, at);
                     let served = Vec::new();
-                    let life = Incarnation { client, label, told_by, place, program, span, clock, served };
+                    let life = Incarnation { client, label, identified_by, place, program, span, clock, served };
                     history.incarnations.push(life);
                     id
                 });
@@ -108,20 +109,21 @@ impl Builder {
         sides: &BTreeSet<(IncarnationId, IncarnationId)>,
     ) {
         for (recorded, served) in sides {
-            let (told_by, label, place, program) = self.tell(&self.tables.processes.values()[served.index()], false);
+            let (identified_by, label, place, program) =
+                self.tell(&self.tables.processes.values()[served.index()], false);
             let life = incarnations.get(&recorded.0).and_then(|id| history.incarnations.get_mut(id.index()));
-            let served = Served { told_by, label, place, program };
+            let served = Served { identified_by, label, place, program };
             if let Some(life) = life.filter(|life| !life.served.contains(&served)) {
                 life.served.push(served);
             }
         }
     }
 
-    pub(super) fn tell(&self, p: &Process, saved: bool) -> (ToldBy, String, Option<String>, String) {
+    pub(super) fn tell(&self, p: &Process, saved: bool) -> (IdentifiedBy, String, Option<String>, String) {
         let text = |s: Symbol| self.tables.names.get(s);
         let program = client::program(text(p.agent)).to_owned();
         if saved {
-            return (ToldBy::File, text(p.label).to_owned(), None, program);
+            return (IdentifiedBy::File, text(p.label).to_owned(), None, program);
         }
         if p.label.is_some() {
             let stem = client::label_place(text(p.label));
@@ -131,11 +133,11 @@ impl Builder {
                 Some(node) => Some(format!("{program} on node {node}, recorded by itself")),
                 None => stem.map(|stem| format!("{stem} recorded on clock {}", text(p.clock))),
             };
-            return (ToldBy::CaptureLabel, text(p.label).to_owned(), place, program);
+            return (IdentifiedBy::CaptureLabel, text(p.label).to_owned(), place, program);
         }
         if !text(p.pod_uid).is_empty() {
             let place = client::pod_place(text(p.pod_name), text(p.node_name), &program);
-            return (ToldBy::PodUid, text(p.pod_uid).to_owned(), place, program);
+            return (IdentifiedBy::PodUid, text(p.pod_uid).to_owned(), place, program);
         }
         // A node's own identity is its place; any other user's place is its address.
         let place = text(p.user).strip_prefix("system:node:").map(|node| format!("{program} on node {node}"));
@@ -143,16 +145,17 @@ impl Builder {
         if p.clock.is_some() {
             label += &format!(" inside {}", text(p.clock));
         }
-        let told_by = if client::is_command_line(&program) { ToldBy::CommandLine } else { ToldBy::Address };
+        let identified_by =
+            if client::is_command_line(&program) { IdentifiedBy::CommandLine } else { IdentifiedBy::Address };
         let place = place.or_else(|| {
             let server = if p.clock.is_some() { format!(" inside {}", text(p.clock)) } else { String::new() };
             Some(format!("{program} at {}{server}", text(p.address)))
         });
-        (told_by, label, place, program)
+        (identified_by, label, place, program)
     }
 }
 
 /// The further part that separates processes with equal evidence: the containers of one pod run several programs.
-fn within(told_by: ToldBy, program: &str) -> String {
-    if told_by == ToldBy::PodUid { program.to_owned() } else { String::new() }
+fn within(identified_by: IdentifiedBy, program: &str) -> String {
+    if identified_by == IdentifiedBy::PodUid { program.to_owned() } else { String::new() }
 }

@@ -5,7 +5,7 @@
 
 use super::builder::{Domains, short_name};
 use super::calls::{self, Pairing};
-use super::client::{Incarnation, ToldBy};
+use super::client::{IdentifiedBy, Incarnation};
 use super::clusters::{Batches, Clusters, few_clusters};
 use super::etcd;
 use super::ids::{ClientId, ClockId, KeyId, ResourceId};
@@ -305,7 +305,7 @@ impl Log {
             history.incarnations.push(Incarnation {
                 client,
                 label,
-                told_by: ToldBy::Process,
+                identified_by: IdentifiedBy::Process,
                 place: None,
                 program: String::new(),
                 span: (Time::UNKNOWN, Time::UNKNOWN),

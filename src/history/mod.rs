@@ -52,7 +52,7 @@ pub use store::History;
 #[doc(hidden)]
 pub use self::{
     builder::Builder,
-    client::{Incarnation, Served, ToldBy},
+    client::{IdentifiedBy, Incarnation, Served},
     declared::Declared,
     document::{Document, recorded_fields},
     ids::*,

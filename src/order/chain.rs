@@ -89,14 +89,14 @@ pub struct ReflectorChains {
 
 impl ReflectorChains {
     /// Builds the chains of every process.
-    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks, heads: &Watermarks) -> ReflectorChains {
+    pub fn build(history: &History, timeline: &Timeline, clocks: &Clocks, watermarks: &Watermarks) -> ReflectorChains {
         let mut by_chain: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
         for (id, o) in history.operations.of_verbs(&[Verb::List, Verb::Watch]) {
             if !o.marks.has(Marks::SAVED) {
                 by_chain.entry((o.incarnation, o.scope)).or_default().push(id);
             }
         }
-        let known = Known { history, timeline, clocks, heads, reached: &reached(history, heads) };
+        let known = Known { history, timeline, clocks, watermarks, reached: &reached(history, watermarks) };
         let mut chains = ReflectorChains::default();
         let mut keys: Vec<_> = by_chain.keys().copied().collect();
         keys.sort_unstable();
@@ -286,15 +286,15 @@ struct Known<'c> {
     history: &'c History,
     timeline: &'c Timeline,
     clocks: &'c Clocks,
-    heads: &'c Watermarks,
+    watermarks: &'c Watermarks,
     reached: &'c Flags,
 }
 
 /// Watches whose start revision may certainly have existed, as far as one pass over all watches can show it.
-fn reached(history: &History, heads: &Watermarks) -> Flags {
-    let steady = heads.are_steady();
+fn reached(history: &History, watermarks: &Watermarks) -> Flags {
+    let steady = watermarks.are_steady();
     let mut reached = Flags::none(if steady { history.operations.len() } else { 0 });
-    let mut walk = heads.walk(history);
+    let mut walk = watermarks.walk(history);
     for (id, o) in history.operations.all_of_verbs(&[Verb::Watch]).filter(|(_, o)| steady && o.asked == Asked::From) {
         if history.scopes.get(o.scope.index()).is_some_and(|scope| walk.has_reached(scope.resource, &o)) {
             reached.set(id.index());
@@ -320,7 +320,7 @@ impl Known<'_> {
 
     /// See [`Watermarks::may_have_reached`].
     fn was_reached(&self, id: OperationId, watch: &Operation) -> bool {
-        self.reached.has(id.index()) || self.heads.may_have_reached(self.history, self.clocks, watch)
+        self.reached.has(id.index()) || self.watermarks.may_have_reached(self.history, self.clocks, watch)
     }
 }
 

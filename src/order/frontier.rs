@@ -14,8 +14,8 @@ use super::shown::Observation;
 use super::watermark::Walk;
 use super::{Order, ReflectorChains, Start, Version};
 use crate::history::{
-    Asked, ClockId, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
-    ScopeId, Symbol, ToldBy, Verb,
+    Asked, ClockId, DeliveryKind, History, IdentifiedBy, IncarnationId, KeyId, Marks, Operation, OperationId,
+    ResourceId, Revision, ScopeId, Symbol, Verb,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -161,7 +161,7 @@ struct Collection<'c> {
 impl Frontiers {
     /// Collects what every session saw and wrote.
     pub fn collect(history: &History, order: &Order) -> Frontiers {
-        let steady = order.heads.are_steady();
+        let steady = order.watermarks.are_steady();
         let mut collection = Collection {
             history,
             order,
@@ -170,7 +170,7 @@ impl Frontiers {
             resources: history.scopes.iter().map(|scope| scope.resource).collect(),
             rows: Vec::new(),
             removals: FxHashMap::default(),
-            walk: steady.then(|| order.heads.walk(history)),
+            walk: steady.then(|| order.watermarks.walk(history)),
             current: Flags::none(if steady { history.operations.len() } else { 0 }),
         };
         for (id, o) in history.operations.by_id() {
@@ -320,7 +320,7 @@ impl Collection<'_> {
     /// [`Watermarks::may_have_reached`](super::Watermarks::may_have_reached).
     fn may_have_reached(&mut self, o: &Operation, resource: ResourceId) -> bool {
         self.walk.as_mut().is_some_and(|walk| walk.has_reached(resource, o))
-            || self.order.heads.may_have_reached(self.history, &self.order.clocks, o)
+            || self.order.watermarks.may_have_reached(self.history, &self.order.clocks, o)
     }
 
     fn operation(&mut self, id: OperationId, o: &Operation) {
@@ -339,7 +339,7 @@ impl Collection<'_> {
                 if revision != o.answered || o.marks.has(Marks::DRY_RUN) || !o.clock.is_some() {
                     // The watermarks do not include this revision.
                     let moment = (o.ret, o.clock);
-                    let below = order.heads.may_be_below(history, &order.clocks, resource, moment, revision);
+                    let below = order.watermarks.may_be_below(history, &order.clocks, resource, moment, revision);
                     self.steady_if(o.clock.is_some() && below);
                 }
                 self.add(number, Kind::Progress, fact);
@@ -437,8 +437,8 @@ impl Collection<'_> {
 pub fn remembers(history: &History, incarnation: IncarnationId) -> bool {
     incarnation.is_some()
         && !matches!(
-            history.incarnations[incarnation.index()].told_by,
-            ToldBy::CommandLine | ToldBy::File | ToldBy::Loopback
+            history.incarnations[incarnation.index()].identified_by,
+            IdentifiedBy::CommandLine | IdentifiedBy::File | IdentifiedBy::Loopback
         )
 }
 
@@ -448,7 +448,8 @@ pub fn held(history: &History, order: &Order, o: &Operation) -> bool {
     o.verb == Verb::Update
         && o.asked_revision.is_some()
         && (o.is_answered()
-            || order.timeline.has(o.key, o.asked_revision) && order.heads.may_have_reached(history, &order.clocks, o))
+            || order.timeline.has(o.key, o.asked_revision)
+                && order.watermarks.may_have_reached(history, &order.clocks, o))
 }
 
 /// Whether a read is meant to show the past. Such a read convicts nothing and lowers no frontier.

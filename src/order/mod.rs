@@ -89,7 +89,7 @@ pub struct Order {
     /// Bounds on the offsets between clocks.
     pub clocks: Clocks,
     /// The watermarks over time.
-    pub heads: Watermarks,
+    pub watermarks: Watermarks,
     /// Reflector chains.
     pub chains: ReflectorChains,
     /// Sessions.
@@ -108,16 +108,16 @@ impl Order {
         let mut timeline = Timeline::rebuild(history);
         let mut counter = Counter::collect_all(history, &timeline);
         let unknown = history.unknown_writers();
-        let heads = Watermarks::build(history, &unknown, &timeline, &counter);
-        let clocks = Clocks::bound(history, &unknown, &mut counter, &heads, options.clock_skew);
+        let watermarks = Watermarks::build(history, &unknown, &timeline, &counter);
+        let clocks = Clocks::bound(history, &unknown, &mut counter, &watermarks, options.clock_skew);
         drop(counter);
-        timeline.bound_removals(history, &clocks, &heads);
-        let chains = ReflectorChains::build(history, &timeline, &clocks, &heads);
+        timeline.bound_removals(history, &clocks, &watermarks);
+        let chains = ReflectorChains::build(history, &timeline, &clocks, &watermarks);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
         let mut order = Order {
             timeline,
             clocks,
-            heads,
+            watermarks,
             chains,
             sessions,
             frontiers: Frontiers::default(),

@@ -117,8 +117,8 @@ impl ExistenceIntervals {
         if removed || life.through < read.answered || next.is_some_and(|next| next <= life.through) {
             return;
         }
-        if let Some(head) = complete_before(history, order, read) {
-            life.through = life.through.max(next.map_or(head, |next| next.min(head)));
+        if let Some(watermark) = complete_before(history, order, read) {
+            life.through = life.through.max(next.map_or(watermark, |next| next.min(watermark)));
         }
     }
 
@@ -220,7 +220,7 @@ impl<'h> Presence<'h> {
 
     fn was_complete(&self, read: OperationId, revision: Revision) -> bool {
         let read = self.history.operation(read);
-        complete_before(self.history, self.order, &read).is_some_and(|head| head >= revision)
+        complete_before(self.history, self.order, &read).is_some_and(|watermark| watermark >= revision)
     }
 
     /// The proof that a key held an object at a revision: a version at or before it, and later evidence.
@@ -303,8 +303,8 @@ fn removed(history: &History, order: &Order, removal: &Removal) -> Option<(Versi
 
 /// The highest revision that was complete when a request about one object was sent.
 fn complete_before(history: &History, order: &Order, o: &Operation) -> Option<Revision> {
-    let head = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
-    Some(head.revision)
+    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
+    Some(watermark.revision)
 }
 
 /// Reads of single objects that must show the most recent state and show a version.

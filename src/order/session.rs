@@ -3,7 +3,7 @@
 //! incarnations that overlap are replicas.
 
 use super::clock::Clocks;
-use crate::history::{ClockId, History, Incarnation, IncarnationId, ToldBy};
+use crate::history::{ClockId, History, IdentifiedBy, Incarnation, IncarnationId};
 use rustc_hash::FxHashMap;
 
 /// Incarnations of one user, place and program that follow each other without overlap.
@@ -38,14 +38,16 @@ impl Sessions {
                 continue;
             }
             // Command-line tools and saved files have no session. Incarnations without a place may be replicas.
-            match (&incarnation.place, incarnation.told_by) {
-                (Some(place), ToldBy::CaptureLabel | ToldBy::PodUid | ToldBy::Address) if !name.is_empty() => {
+            match (&incarnation.place, incarnation.identified_by) {
+                (Some(place), IdentifiedBy::CaptureLabel | IdentifiedBy::PodUid | IdentifiedBy::Address)
+                    if !name.is_empty() =>
+                {
                     groups
                         .entry((incarnation.client.0, place.clone(), incarnation.program.clone(), None))
                         .or_default()
                         .push(id);
                 }
-                (None, ToldBy::CaptureLabel) if !name.is_empty() => {
+                (None, IdentifiedBy::CaptureLabel) if !name.is_empty() => {
                     let guess =
                         (incarnation.client.0, String::new(), incarnation.program.clone(), Some(incarnation.clock));
                     groups.entry(guess).or_default().push(id);
@@ -84,7 +86,8 @@ impl Sessions {
         let mut of_client = vec![[Vec::new(), Vec::new()]; history.clients.len()];
         for (index, incarnation) in history.incarnations.iter().enumerate() {
             if let Some(incarnations) = of_client.get_mut(incarnation.client.index()) {
-                incarnations[usize::from(incarnation.told_by != ToldBy::PodUid)].push(IncarnationId(index as u32));
+                incarnations[usize::from(incarnation.identified_by != IdentifiedBy::PodUid)]
+                    .push(IncarnationId(index as u32));
             }
         }
         Sessions { sessions, of_incarnation, of_client }
@@ -126,7 +129,7 @@ impl Sessions {
             (recorded, _) => {
                 let (of_client, of_server) = if recorded { (x, server_identity(y)) } else { (y, server_identity(x)) };
                 let mut served =
-                    of_client.served.iter().map(|s| (s.told_by, &*s.label, s.place.as_deref(), &*s.program));
+                    of_client.served.iter().map(|s| (s.identified_by, &*s.label, s.place.as_deref(), &*s.program));
                 !of_client.served.is_empty() && served.all(|shown| are_apart(shown, of_server))
             }
         }
@@ -141,7 +144,7 @@ impl Sessions {
         let known = history.incarnations.get(incarnation.index());
         let of_client = known.and_then(|incarnation| self.of_client.get(incarnation.client.index()));
         // Two pods are never one process.
-        let first = usize::from(known.is_some_and(|incarnation| incarnation.told_by == ToldBy::PodUid));
+        let first = usize::from(known.is_some_and(|incarnation| incarnation.identified_by == IdentifiedBy::PodUid));
         let of_client = of_client.map_or(&[][..], |incarnations| &incarnations[first..]).iter().flatten();
         let stranger = move |other: &IncarnationId| {
             self.index_of(*other) != self.index_of(incarnation) || self.is_guess(*other, incarnation)
@@ -152,21 +155,21 @@ impl Sessions {
 
 /// Whether an incarnation is known from a client's record and not from a server's.
 fn is_recorded(incarnation: &Incarnation) -> bool {
-    matches!(incarnation.told_by, ToldBy::CaptureLabel | ToldBy::File)
+    matches!(incarnation.identified_by, IdentifiedBy::CaptureLabel | IdentifiedBy::File)
 }
 
 /// The fields by which servers distinguish incarnations.
-type ServerIdentity<'l> = (ToldBy, &'l str, Option<&'l str>, &'l str);
+type ServerIdentity<'l> = (IdentifiedBy, &'l str, Option<&'l str>, &'l str);
 
 fn server_identity(incarnation: &Incarnation) -> ServerIdentity<'_> {
-    (incarnation.told_by, &incarnation.label, incarnation.place.as_deref(), &incarnation.program)
+    (incarnation.identified_by, &incarnation.label, incarnation.place.as_deref(), &incarnation.program)
 }
 
 /// Whether the records of servers show two incarnations of one user to be two processes.
 fn are_apart(x: ServerIdentity<'_>, y: ServerIdentity<'_>) -> bool {
     match (x, y) {
-        ((ToldBy::PodUid, a, _, at_a), (ToldBy::PodUid, b, _, at_b)) => (a, at_a) != (b, at_b),
-        ((ToldBy::PodUid, ..), _) | (_, (ToldBy::PodUid, ..)) => false,
+        ((IdentifiedBy::PodUid, a, _, at_a), (IdentifiedBy::PodUid, b, _, at_b)) => (a, at_a) != (b, at_b),
+        ((IdentifiedBy::PodUid, ..), _) | (_, (IdentifiedBy::PodUid, ..)) => false,
         ((_, _, a, _), (_, _, b, _)) => a != b,
     }
 }

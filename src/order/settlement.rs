@@ -482,14 +482,14 @@ impl Timeline {
 
     /// Bounds removals of unknown revision by time: above everything that was complete when the request was sent, below every
     /// write that was sent after its return.
-    pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, heads: &super::Watermarks) {
+    pub fn bound_removals(&mut self, history: &History, clocks: &super::Clocks, watermarks: &super::Watermarks) {
         for removal in &mut self.removals {
             let o = history.operation(removal.operation);
             let resource = history.resource_of(removal.key);
-            if let Some(head) = heads.before(history, clocks, resource, o.clock, o.invoke) {
-                removal.after = removal.after.max(head.revision);
+            if let Some(watermark) = watermarks.before(history, clocks, resource, o.clock, o.invoke) {
+                removal.after = removal.after.max(watermark.revision);
             }
-            if let Some((revision, _)) = heads.after(history, clocks, resource, o.clock, o.ret) {
+            if let Some((revision, _)) = watermarks.after(history, clocks, resource, o.clock, o.ret) {
                 removal.before = Some(removal.before.map_or(revision, |b| b.min(revision)));
             }
         }

@@ -165,12 +165,12 @@ impl<'h> ValidityIntervals<'h> {
     /// sent after the answer.
     pub fn seen(&self, key: KeyId, clock: ClockId, sent: Option<Time>, answered: Time) -> Seen {
         let resource = self.history.resource_of(key);
-        let (clocks, heads): (_, &Watermarks) = (&self.order.clocks, &self.order.heads);
+        let (clocks, watermarks): (_, &Watermarks) = (&self.order.clocks, &self.order.watermarks);
         let from = sent
-            .and_then(|sent| heads.before(self.history, clocks, resource, clock, sent))
+            .and_then(|sent| watermarks.before(self.history, clocks, resource, clock, sent))
             .map_or(Revision::NONE, |h| h.revision);
         let through =
-            heads.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| revision.previous());
+            watermarks.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| revision.previous());
         Seen { from, through }
     }
 }

@@ -206,18 +206,18 @@ fn lowest<'p>(
 /// revision than all later ones, so one pass over both lists is enough.
 fn never_fell(reading: Reading<'_>, shown: &[SortableFact], writes: &[&SortableFact]) -> bool {
     let mut shown = shown.iter().peekable();
-    let mut head = Revision::NONE;
+    let mut watermark = Revision::NONE;
     writes.iter().all(|write| {
         while let Some(higher) = shown.next_if(|shown| shown.time < write.time) {
-            head = head.max(higher.revision(reading));
+            watermark = watermark.max(higher.revision(reading));
         }
-        head < write.revision(reading)
+        watermark < write.revision(reading)
     })
 }
 
 /// A cursor over the writes of each counter, for questions in order of time.
 pub(super) struct Walk<'l> {
-    heads: &'l Watermarks,
+    watermarks: &'l Watermarks,
     history: &'l History,
     lines: Vec<Next<'l>>,
 }
@@ -240,8 +240,8 @@ impl Walk<'_> {
 
     /// The lowest revision of the writes that were sent at a time or later. Successive calls must not go back in time.
     pub(super) fn from(&mut self, resource: ResourceId, time: Time) -> Option<Revision> {
-        let line = &mut self.lines[self.heads.group_of[resource.index()] as usize];
-        let reading = self.heads.reading(self.history);
+        let line = &mut self.lines[self.watermarks.group_of[resource.index()] as usize];
+        let reading = self.watermarks.reading(self.history);
         while line.next.is_none_or(|(at, _)| at < time) {
             line.next = None;
             let (&fact, rest) = line.rest.split_first()?;
@@ -322,7 +322,7 @@ impl Watermarks {
             of_group.iter().find(|line| line.clock == ClockId(0)).map_or(&[][..], |line| &line.all.facts)
         };
         let lines = self.future.iter().map(|of_group| Next { next: None, rest: line(of_group) }).collect();
-        Walk { heads: self, history, lines }
+        Walk { watermarks: self, history, lines }
     }
 
     fn reading<'l>(&'l self, history: &'l History) -> Reading<'l> {

@@ -4,7 +4,7 @@ use super::page::{Column, Page, Row, Tone};
 use super::summary::Extent;
 use crate::check::CoverageReport;
 use crate::explain::words::{bytes, count, day, duration, thousands, time_of_day};
-use crate::history::{History, Outcome, ToldBy, Verb};
+use crate::history::{History, IdentifiedBy, Outcome, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -209,7 +209,7 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     }
     for at in order {
         let lives = &lives_of[at];
-        let mut identified_by: Vec<ToldBy> = lives.iter().map(|life| life.told_by).collect();
+        let mut identified_by: Vec<IdentifiedBy> = lives.iter().map(|life| life.identified_by).collect();
         identified_by.sort_unstable();
         identified_by.dedup();
         let why: Vec<&str> = identified_by.iter().map(|t| t.sentence()).collect();

@@ -7,8 +7,8 @@ use crate::check::{
 };
 use crate::history::Nature;
 use crate::history::{
-    AuditId, ClientId, ClockId, DomainId, History, Incarnation, IncarnationId, Key, KeyId, OperationId, Placement,
-    Resource, ResourceId, Revision, ServerId, ToldBy,
+    AuditId, ClientId, ClockId, DomainId, History, IdentifiedBy, Incarnation, IncarnationId, Key, KeyId, OperationId,
+    Placement, Resource, ResourceId, Revision, ServerId,
 };
 use crate::ingest::{FileId, FileSummary, Position, Problem, Time};
 use crate::order::etcd::Writer;
@@ -79,7 +79,7 @@ pub(crate) fn history(decorate: fn(&str) -> String) -> History {
         history.incarnations.push(Incarnation {
             client: ClientId(client),
             label: decorate(label),
-            told_by: ToldBy::CaptureLabel,
+            identified_by: IdentifiedBy::CaptureLabel,
             place: Some(decorate("node node-1")),
             program: program.to_owned(),
             span: (at(0), at(900_000)),

@@ -36,7 +36,7 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
     let shown = evidence.version(&version, format!("{name} existed at revision {}", version.revision));
     let mut facts = vec![shown, staleness::answer(evidence, id, from, "404 (not found)")];
     // The answer shows a state from the revision on, and before the first write that was sent after it.
-    let later = order.heads.after(history, &order.clocks, history.resource_of(o.key), o.clock, o.ret);
+    let later = order.watermarks.after(history, &order.clocks, history.resource_of(o.key), o.clock, o.ret);
     if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
         match after {
             After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
@@ -223,7 +223,7 @@ impl ConsistentNotFoundAnswers {
 fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(o.key);
-    let head = || Some(order.heads.before(history, &order.clocks, resource, o.clock, o.invoke)?.revision);
+    let watermark = || Some(order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke)?.revision);
     let own = || {
         let frontier = order.frontiers.of(history, order, o.incarnation, resource)?;
         let of_key = [frontier.keys.get(&o.key), frontier.commits_of.get(&o.key)].into_iter().flatten();
@@ -233,7 +233,7 @@ fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
             .max()
     };
     match promise(history, o, None).0 {
-        Promise::MostRecent => head(),
+        Promise::MostRecent => watermark(),
         Promise::NotOlderThan(minimum) => Some(minimum),
         _ => own(),
     }

@@ -2,7 +2,7 @@
 //! of a session rule into a suspect; `None` if the process certainly knew it.
 
 use crate::check::Evidence;
-use crate::history::{IncarnationId, Marks, Operation, ToldBy};
+use crate::history::{IdentifiedBy, IncarnationId, Marks, Operation};
 use crate::ingest::Time;
 use crate::order::EvidenceRef;
 
@@ -19,7 +19,8 @@ const LATENCY: i64 = 10_000_000;
 /// that address there.
 pub fn several(evidence: &Evidence<'_>, incarnation: IncarnationId) -> Option<&'static str> {
     let (history, chains) = (evidence.history, &evidence.order.chains);
-    let life = history.incarnations.get(incarnation.index()).filter(|life| life.told_by == ToldBy::Address)?;
+    let life =
+        history.incarnations.get(incarnation.index()).filter(|life| life.identified_by == IdentifiedBy::Address)?;
     if history.client_name(incarnation).starts_with("system:node:") {
         return None;
     }

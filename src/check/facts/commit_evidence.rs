@@ -163,8 +163,9 @@ pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
     }
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(version.writer);
-    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
-    head.is_some_and(|head| head.revision > version.revision)
+    let watermark =
+        order.watermarks.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
+    watermark.is_some_and(|watermark| watermark.revision > version.revision)
 }
 
 /// Removals with a known request and a known revision: request to deletion, with the uid that it ended.

@@ -34,9 +34,9 @@ impl Place {
     pub fn of_operation(evidence: &Evidence<'_>, id: OperationId, resource: ResourceId) -> Place {
         let (history, order) = (evidence.history, evidence.order);
         let o = history.operation(id);
-        let complete = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke);
+        let complete = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke);
         Place {
-            from: complete.map_or(Revision::NONE, |head| head.revision),
+            from: complete.map_or(Revision::NONE, |watermark| watermark.revision),
             through: sent_later(evidence, resource, (o.ret, o.clock)),
         }
     }
@@ -47,7 +47,8 @@ fn sent_later(evidence: &Evidence<'_>, resource: ResourceId, (time, clock): (Tim
     if !time.is_known() || !clock.is_some() {
         return None;
     }
-    let (revision, _) = evidence.order.heads.after(evidence.history, &evidence.order.clocks, resource, clock, time)?;
+    let (revision, _) =
+        evidence.order.watermarks.after(evidence.history, &evidence.order.clocks, resource, clock, time)?;
     Some(revision.previous())
 }
 
@@ -60,9 +61,10 @@ pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(id);
     let sent = (o.invoke, o.clock);
-    let head = order.heads.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
+    let watermark =
+        order.watermarks.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
     let moments = [Some(version.moment(history)), version.answered(history)];
-    head.is_some_and(|head| head.revision >= version.revision)
+    watermark.is_some_and(|watermark| watermark.revision >= version.revision)
         || moments.into_iter().flatten().any(|moment| order.clocks.before(moment, sent))
 }
 

@@ -2,7 +2,7 @@
 //! would not show.
 
 use super::Evidence;
-use crate::history::{Asked, IncarnationId, Marks, OperationId, ScopeId, ToldBy, Verb};
+use crate::history::{Asked, IdentifiedBy, IncarnationId, Marks, OperationId, ScopeId, Verb};
 use crate::order::remembers;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -32,7 +32,7 @@ fn first_reads(evidence: &Evidence<'_>) -> FirstReads {
             first.entry(scope).or_insert(id);
             // User and address do not change with a restart. A list from the cache, before any reflector of the scope, may be
             // the first read of a new process.
-            let restart_may_hide = history.incarnations[o.incarnation.index()].told_by == ToldBy::Address;
+            let restart_may_hide = history.incarnations[o.incarnation.index()].identified_by == IdentifiedBy::Address;
             if restart_may_hide && o.verb == Verb::List && o.asked == Asked::Any && !reflects.contains(&scope) {
                 first.insert(scope, id);
             }

@@ -20,7 +20,7 @@ const LOOKED_AT: usize = 1_000;
 
 /// A write of its own scope that contradicts a list or a bookmark. No stream may go past a change of its scope.
 pub fn inside(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<OperationId> {
-    let writes = evidence.order.heads.alone_against(showing).iter().take(LOOKED_AT);
+    let writes = evidence.order.watermarks.alone_against(showing).iter().take(LOOKED_AT);
     writes.copied().find(|write| {
         let o = evidence.history.operation(*write);
         o.answered.is_some() && is_inside(evidence, showing, o.key, o.answered)
@@ -50,7 +50,7 @@ pub fn is_told(evidence: &Evidence<'_>, showing: EvidenceRef) -> bool {
 /// The doubt of a finding that rests only on a list, if several writes contradict it and one of them lies in its scope. Then
 /// the list is more likely wrong, and `torn-snapshot` examines its content.
 pub fn doubt(evidence: &Evidence<'_>, showing: EvidenceRef) -> Option<String> {
-    let writes = evidence.order.heads.alone_against(showing).len();
+    let writes = evidence.order.watermarks.alone_against(showing).len();
     let EvidenceRef::Answer(list) = showing else { return None };
     let shows = evidence.history.operation(list).marks.has(Marks::ANSWER_BODY);
     (writes > 1 && shows && inside(evidence, showing).is_some()).then(|| {

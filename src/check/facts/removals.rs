@@ -40,7 +40,7 @@ pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
     let mut facts = vec![Fact { key: removal.key, uid: removal.uid, ..gone }];
     let Some(before) = removal.before else { return facts };
     let resource = history.resource_of(removal.key);
-    let sent = order.heads.after(history, &order.clocks, resource, o.clock, o.ret);
+    let sent = order.watermarks.after(history, &order.clocks, resource, o.clock, o.ret);
     if let Some((_, write)) = sent.filter(|(revision, _)| *revision == before) {
         facts.push(evidence.request(write, before, format!("the write of revision {before} was sent after that")));
     } else if let Some(next) = order.timeline.version_at(removal.key, before) {

@@ -12,7 +12,7 @@ pub struct Staleness {
     /// The change.
     pub version: Version,
     /// The watermark that shows the change complete before the request.
-    pub head: Watermark,
+    pub watermark: Watermark,
     /// The smallest clock offset that would explain it away, in nanoseconds; `None` if nothing would.
     pub offset: Option<i64>,
 }
@@ -65,12 +65,12 @@ impl Staleness {
     pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Staleness> {
         let resource = evidence.history.resource_of(version.key);
         let mut weaker: Option<Staleness> = None;
-        for head in evidence.order.heads.reached(evidence.history, resource, version.revision) {
-            match evidence.order.clocks.relation((head.time, head.clock), (time, clock)) {
-                Relation::Before => return Some(Staleness { version, head, offset: None }),
+        for watermark in evidence.order.watermarks.reached(evidence.history, resource, version.revision) {
+            match evidence.order.clocks.relation((watermark.time, watermark.clock), (time, clock)) {
+                Relation::Before => return Some(Staleness { version, watermark, offset: None }),
                 // Every watermark has to be explained away, so the largest offset counts.
                 Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
-                    weaker = Some(Staleness { version, head, offset: Some(offset) });
+                    weaker = Some(Staleness { version, watermark, offset: Some(offset) });
                 }
                 _ => {}
             }
@@ -82,9 +82,9 @@ impl Staleness {
     pub fn facts(&self, evidence: &Evidence<'_>) -> Vec<Fact> {
         let change = evidence.version(&self.version, evidence.change_words(&self.version));
         let shown = evidence.showing(
-            self.head.showing,
-            self.head.revision,
-            format!("revision {} had been reached", self.head.revision),
+            self.watermark.showing,
+            self.watermark.revision,
+            format!("revision {} had been reached", self.watermark.revision),
         );
         if (change.position, change.operation) == (shown.position, shown.operation) {
             vec![change]
@@ -128,9 +128,9 @@ pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time
     if !time.is_known() {
         return None;
     }
-    let (heads, clocks) = (&evidence.order.heads, &evidence.order.clocks);
-    let proved = heads.before(evidence.history, clocks, resource, clock, time).map(|h| h.revision);
-    let bare = heads.before_by_the_clock(evidence.history, resource, time).map(|h| h.revision);
+    let (watermarks, clocks) = (&evidence.order.watermarks, &evidence.order.clocks);
+    let proved = watermarks.before(evidence.history, clocks, resource, clock, time).map(|watermark| watermark.revision);
+    let bare = watermarks.before_by_the_clock(evidence.history, resource, time).map(|watermark| watermark.revision);
     proved.max(bare)
 }
 

@@ -82,12 +82,12 @@ fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: Op
     }
     // The states between the revision that was complete before the read and the first one that was sent after it.
     let (time, clock) = used.premise.moment;
-    let head = order.heads.before(history, &order.clocks, resource, clock, time);
-    if let (Some(head), Some(through)) = (head, seen.through)
-        && let Some(life) = presence.at(key, head.revision)
+    let watermark = order.watermarks.before(history, &order.clocks, resource, clock, time);
+    if let (Some(watermark), Some(through)) = (watermark, seen.through)
+        && let Some(life) = presence.at(key, watermark.revision)
         && life.through >= through
     {
-        return Some((*life, Had::Then(head.revision)));
+        return Some((*life, Had::Then(watermark.revision)));
     }
     let o = history.operation(write);
     let shared = o.key.is_some() && history.share_counter(resource, history.resource_of(o.key));

@@ -4,8 +4,8 @@ use crate::check::facts::version_validity::VersionValidity;
 use crate::check::premises::premise_index::PremiseIndex;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{
-    AttributesId, ClientId, ClockId, Declared, IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision,
-    Subresource, Symbol, ToldBy, Verb,
+    AttributesId, ClientId, ClockId, Declared, IdentifiedBy, IncarnationId, KeyId, Operation, OperationId, ResourceId,
+    Revision, Subresource, Symbol, Verb,
 };
 use crate::ingest::Time;
 use crate::model::declaration::{Condition, Leadership};
@@ -535,7 +535,7 @@ impl Judge<'_, '_> {
                 "processes of this user hold several such locks, so the loss of one may say nothing about other \
                 writes of a process",
             ),
-            () if !matches!(life.told_by, ToldBy::CaptureLabel | ToldBy::PodUid) => {
+            () if !matches!(life.identified_by, IdentifiedBy::CaptureLabel | IdentifiedBy::PodUid) => {
                 Some("only the address identifies the process, so a restart in between would not show")
             }
             () if !another => Some("the new holder of the lock may be the same process in another record"),

@@ -186,12 +186,12 @@ fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Versi
     let versions = order.timeline.versions(o.key);
     let last = versions.iter().rev().find(|v| v.uid == known)?.revision;
     // Every revision through this one was complete before the request arrived.
-    let head = order
-        .heads
+    let watermark = order
+        .watermarks
         .before(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?
         .revision;
     let later = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
-    order.timeline.between(o.key, last, head).iter().rev().find(later)
+    order.timeline.between(o.key, last, watermark).iter().rev().find(later)
 }
 
 /// The object that had the name when a request was answered, by recorded times alone.

@@ -128,12 +128,14 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
 fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
-    let Some(head) = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else { return };
-    if !absence::certainly_existed(evidence, o.key, head.revision) {
+    let Some(watermark) = order.watermarks.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else {
+        return;
+    };
+    if !absence::certainly_existed(evidence, o.key, watermark.revision) {
         return;
     }
     ruling.checked(o.incarnation);
-    let Some(facts) = absence::refuted(evidence, id, o, head.revision) else { return };
+    let Some(facts) = absence::refuted(evidence, id, o, watermark.revision) else { return };
     ruling.found(Draft {
         summary: format!(
             "{} read {} without resourceVersion and received 404, although the object existed the whole time",

@@ -468,7 +468,7 @@ impl Reader<'_> {
         facts.extend(shown);
         let client = evidence.short_client(o);
         let after = if restarted { "its process before the restart" } else { "it" };
-        let identified_by = history.incarnations[o.incarnation.index()].told_by.sentence();
+        let identified_by = history.incarnations[o.incarnation.index()].identified_by.sentence();
         let server = self.broken_by(observation.revision);
         // A request for the most recent state had to get it, whichever session had seen it before.
         let doubt = match (kind, server) {

@@ -120,7 +120,7 @@ pub fn before(evidence: &Evidence<'_>, observation: ObservedEffect, wanted: fn(L
     let (time, clock) = observation.begun;
     // No client can have known before the observation what was sent after it began, or anything above that. For nearly every
     // read this covers everything that the read lacks.
-    let after = order.heads.after(history, &order.clocks, observation.resource, clock, time);
+    let after = order.watermarks.after(history, &order.clocks, observation.resource, clock, time);
     let first = if next.is_some() { lacks } else { lacks.next() };
     if after.is_some_and(|(after, _)| after <= first) {
         return None;

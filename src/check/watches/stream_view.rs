@@ -162,6 +162,6 @@ impl StreamView<'_> {
 fn began_below(evidence: &Evidence<'_>, o: &Operation, deliveries: &[Delivery]) -> Option<(Revision, OperationId)> {
     let scope = evidence.history.scopes.get(o.scope.index()).filter(|_| !o.marks.has(Marks::SAVED))?;
     let first = deliveries.first().filter(|first| first.at.is_known() && first.key.is_some())?;
-    let (heads, clocks) = (&evidence.order.heads, &evidence.order.clocks);
-    heads.after(evidence.history, clocks, scope.resource, o.clock, first.at)
+    let (watermarks, clocks) = (&evidence.order.watermarks, &evidence.order.clocks);
+    watermarks.after(evidence.history, clocks, scope.resource, o.clock, first.at)
 }

@@ -30,7 +30,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let o = evidence.history.operation(*write);
                 d.at.is_known() && o.invoke.is_known() && o.clock.is_some() && o.clock == view.operation.clock
             });
-            let lone = evidence.order.heads.alone_against(EvidenceRef::Delivery(index as u32, view.watch)).first();
+            let lone = evidence.order.watermarks.alone_against(EvidenceRef::Delivery(index as u32, view.watch)).first();
             let Some(write) = own.or(lone.copied()) else { continue };
             checked += 1;
             let early = evidence.history.operations.invoke(write.index()).since(d.at);

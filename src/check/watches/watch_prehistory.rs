@@ -59,25 +59,26 @@ fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<
         return;
     }
     let resource = evidence.history.scopes[o.scope.index()].resource;
-    let head = evidence.order.heads.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
-    let Some(head) = head else { return };
+    let watermark =
+        evidence.order.watermarks.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
+    let Some(watermark) = watermark else { return };
     for (index, d) in view.changes(view.live.clone()) {
         ruling.checked(o.incarnation);
-        if d.revision > head.revision {
+        if d.revision > watermark.revision {
             continue;
         }
         let event = evidence.delivery_words(index);
-        let reached = format!("revision {} had been reached", head.revision);
+        let reached = format!("revision {} had been reached", watermark.revision);
         let draft = Draft {
             kind: Kind::Suspect,
             summary: format!(
                 "{} asked {} for the changes from now on and received {event}, although revision {} was complete before",
                 evidence.observer_words(&o),
                 evidence.server_words(&o),
-                head.revision
+                watermark.revision
             ),
             facts: vec![
-                evidence.showing(head.showing, head.revision, reached),
+                evidence.showing(watermark.showing, watermark.revision, reached),
                 evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())),
                 evidence.delivery(index, view.watch, format!("received {event}")),
             ],

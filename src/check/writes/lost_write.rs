@@ -112,12 +112,12 @@ fn complete_before(
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(end.key);
     let is_before = |time, clock| order.clocks.before((time, clock), (o.invoke, o.clock));
-    let mut heads = order.heads.reached(history, resource, end.revision);
-    if let Some(head) = heads.find(|head| is_before(head.time, head.clock)) {
+    let mut watermarks = order.watermarks.reached(history, resource, end.revision);
+    if let Some(watermark) = watermarks.find(|watermark| is_before(watermark.time, watermark.clock)) {
         return Some(evidence.showing(
-            head.showing,
-            head.revision,
-            format!("revision {} had been reached", head.revision),
+            watermark.showing,
+            watermark.revision,
+            format!("revision {} had been reached", watermark.revision),
         ));
     }
     let not_found =

@@ -65,24 +65,30 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         let committed = commit_evidence::proven(evidence, &o).or(removal);
         let Some(revision) = committed.filter(|revision| !said.contains(revision)) else { continue };
         let resource = history.resource_of(o.key);
-        let taken = |head: &Watermark| head.revision == revision;
-        let proved = order.heads.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
-        let alone = order.heads.against(history, id).filter(taken);
+        let taken = |watermark: &Watermark| watermark.revision == revision;
+        let proved = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
+        let alone = order.watermarks.against(history, id).filter(taken);
         // Only by times of a clock that was set back.
         let stepped = order.clocks.step(o.clock).is_some();
-        let bare = || order.heads.before_by_the_clock(history, resource, o.invoke).filter(taken);
+        let bare = || order.watermarks.before_by_the_clock(history, resource, o.invoke).filter(taken);
         let is_alone = proved.is_none() && alone.is_some();
-        let Some(head) = proved.or(alone).or_else(|| bare().filter(|head| stepped && head.clock == o.clock)) else {
+        let Some(watermark) =
+            proved.or(alone).or_else(|| bare().filter(|watermark| stepped && watermark.clock == o.clock))
+        else {
             continue;
         };
-        if is_alone && lone_witness::is_told(evidence, head.showing) {
+        if is_alone && lone_witness::is_told(evidence, watermark.showing) {
             continue;
         }
-        let doubt = is_alone.then(|| lone_witness::doubt(evidence, head.showing)).flatten();
-        let step = (stepped && proved.is_none()).then(|| staleness::set_back(o.invoke.since(head.time)));
+        let doubt = is_alone.then(|| lone_witness::doubt(evidence, watermark.showing)).flatten();
+        let step = (stepped && proved.is_none()).then(|| staleness::set_back(o.invoke.since(watermark.time)));
         let (what, key) = (history.request_name(&o), history.key_name(o.key));
         let facts = vec![
-            evidence.showing(head.showing, revision, format!("an answer showed that revision {revision} was complete")),
+            evidence.showing(
+                watermark.showing,
+                revision,
+                format!("an answer showed that revision {revision} was complete"),
+            ),
             evidence.request(id, Revision::NONE, format!("{what} was sent")),
             evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
         ];
@@ -103,24 +109,25 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let next_lives = next_lives(evidence, removing().map(|(_, o)| o.key));
     for (id, o) in removing() {
         let Some(next) = next_lives.get(&(o.key, o.answer_uid)) else { continue };
-        let Some(head) = order.heads.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
+        let Some(watermark) =
+            order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
         else {
             continue;
         };
         ruling.checked(o.incarnation);
-        if next.revision > head.revision.next() {
+        if next.revision > watermark.revision.next() {
             continue;
         }
         let key = history.key_name(o.key);
-        let shown = format!("revision {} was complete", head.revision);
+        let shown = format!("revision {} was complete", watermark.revision);
         let facts = vec![
-            evidence.showing(head.showing, head.revision, shown),
+            evidence.showing(watermark.showing, watermark.revision, shown),
             evidence.request(id, Revision::NONE, format!("a request to remove {key} was sent, and succeeded")),
             evidence.version(next, format!("{key} existed again, as another object, at revision {}", next.revision)),
         ];
         let summary = format!(
             "{key} was removed after revision {} and created again at {}: no revision is left for its removal",
-            head.revision, next.revision
+            watermark.revision, next.revision
         );
         let cause = history.resource_name(history.resource_of(o.key));
         state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });

@@ -43,30 +43,30 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let order = evidence.order;
-        let rewound = |head: &Watermark| head.revision > revision;
-        let proved = order.heads.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
-        if let Some(head) = proved.filter(rewound) {
-            ruling.found(draft(evidence, id, revision, head, None));
+        let rewound = |watermark: &Watermark| watermark.revision > revision;
+        let proved = order.watermarks.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
+        if let Some(watermark) = proved.filter(rewound) {
+            ruling.found(draft(evidence, id, revision, watermark, None));
             continue;
         }
-        if let Some(head) = order.heads.against(evidence.history, id).filter(rewound) {
-            if !lone_witness::is_told(evidence, head.showing) {
-                let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(head.time));
-                let mut draft = draft(evidence, id, revision, head, gap);
-                if let Some(doubt) = lone_witness::doubt(evidence, head.showing) {
+        if let Some(watermark) = order.watermarks.against(evidence.history, id).filter(rewound) {
+            if !lone_witness::is_told(evidence, watermark.showing) {
+                let gap = order.clocks.step(o.clock).map(|_| o.invoke.since(watermark.time));
+                let mut draft = draft(evidence, id, revision, watermark, gap);
+                if let Some(doubt) = lone_witness::doubt(evidence, watermark.showing) {
                     (draft.kind, draft.reason) = (Kind::Suspect, doubt);
                 }
                 ruling.found(draft);
             }
             continue;
         }
-        let bare = order.heads.before_by_the_clock(evidence.history, resource, o.invoke);
-        if let Some(head) = bare.filter(rewound) {
-            let gap = o.invoke.since(head.time);
-            let stepped = order.clocks.step(o.clock).or(order.clocks.step(head.clock)).is_some();
-            let proved = order.clocks.relation((head.time, head.clock), (o.invoke, o.clock));
+        let bare = order.watermarks.before_by_the_clock(evidence.history, resource, o.invoke);
+        if let Some(watermark) = bare.filter(rewound) {
+            let gap = o.invoke.since(watermark.time);
+            let stepped = order.clocks.step(o.clock).or(order.clocks.step(watermark.clock)).is_some();
+            let proved = order.clocks.relation((watermark.time, watermark.clock), (o.invoke, o.clock));
             if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
-                ruling.found(draft(evidence, id, revision, head, Some(gap)));
+                ruling.found(draft(evidence, id, revision, watermark, Some(gap)));
             }
         }
     }
@@ -102,7 +102,13 @@ fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     }));
 }
 
-fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Watermark, unless: Option<i64>) -> Draft {
+fn draft(
+    evidence: &Evidence<'_>,
+    id: OperationId,
+    revision: Revision,
+    watermark: Watermark,
+    unless: Option<i64>,
+) -> Draft {
     let history = evidence.history;
     let o = history.operation(id);
     let resource = history.resource_name(history.resource_of(o.key));
@@ -111,7 +117,7 @@ fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Wat
         None => "etcd's revision only grows, so a write that is sent after an answer showed a revision commits above \
                 that revision."
             .to_owned(),
-        Some(offset) if o.clock == head.clock => staleness::set_back(offset),
+        Some(offset) if o.clock == watermark.clock => staleness::set_back(offset),
         Some(offset) => format!(
             "Nothing proves that the two times are of one clock: an offset of {} ms explains the order of the two times.",
             offset as f64 / 1e6
@@ -125,10 +131,14 @@ fn draft(evidence: &Evidence<'_>, id: OperationId, revision: Revision, head: Wat
         cause: resource,
         summary: format!(
             "{what} committed at revision {revision} although revision {} was complete before it was sent: the store went back",
-            head.revision
+            watermark.revision
         ),
         facts: vec![
-            evidence.showing(head.showing, head.revision, format!("an answer showed revision {}", head.revision)),
+            evidence.showing(
+                watermark.showing,
+                watermark.revision,
+                format!("an answer showed revision {}", watermark.revision),
+            ),
             evidence.request(id, Revision::NONE, format!("{what} was sent")),
             evidence.operation(id, revision, format!("it was answered as committed at revision {revision}")),
         ],

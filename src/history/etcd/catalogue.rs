@@ -4,7 +4,8 @@ use super::cluster::{CLOCK, Cluster};
 use super::operation::{Request, Requests, Step};
 use super::recording::Recording;
 use crate::history::{
-    ClientId, History, Incarnation, Key, KeyId, Placement, Resource, ResourceId, ServerId, Subject, Symbol, ToldBy,
+    ClientId, History, IdentifiedBy, Incarnation, Key, KeyId, Placement, Resource, ResourceId, ServerId, Subject,
+    Symbol,
 };
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
@@ -30,7 +31,7 @@ impl History {
             history.incarnations.push(Incarnation {
                 client: id,
                 label: client.name.clone(),
-                told_by: ToldBy::Directory,
+                identified_by: IdentifiedBy::Directory,
                 place: None,
                 program: String::new(),
                 span: (first, last.unwrap_or(Time::UNKNOWN)),

@@ -16,7 +16,7 @@ impl Clocks {
         history: &History,
         unknown: &[Option<Writers>],
         counter: &mut Counter,
-        heads: &Watermarks,
+        watermarks: &Watermarks,
         skew: Option<i64>,
     ) -> Clocks {
         let count = history.clocks.len();
@@ -37,7 +37,7 @@ impl Clocks {
                 }
             }
         }
-        clocks.bound_by_reads(history, counter, heads);
+        clocks.bound_by_reads(history, counter, watermarks);
         clocks.bound_by_sides(history);
         clocks.close();
         for a in 0..count {
@@ -86,8 +86,8 @@ impl Clocks {
     /// On one clock, an answer before the write that it shows has two explanations: the clock stepped back, or the store went
     /// back. Recorders append, so a step shows as times that fall from one line to the next. If none fall that far, the store
     /// went back.
-    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, heads: &Watermarks) {
-        if self.count == 1 && heads.are_steady() {
+    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, watermarks: &Watermarks) {
+        if self.count == 1 && watermarks.are_steady() {
             return;
         }
         let falls = step::falls(history);
@@ -98,8 +98,8 @@ impl Clocks {
             // A write below a revision that its own clock had seen comes from a store that went back. It bounds no clock.
             // That is also true if only one list or watch showed the revision on this clock.
             let went_back = |revision, clock, sent, id| {
-                heads.seen(history, group, clock, sent).is_some_and(|seen| seen > revision)
-                    || heads.against(history, id).is_some()
+                watermarks.seen(history, group, clock, sent).is_some_and(|seen| seen > revision)
+                    || watermarks.against(history, id).is_some()
             };
             // For each clock, the last sent write at or below the answer's revision.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];

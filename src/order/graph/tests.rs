@@ -3,8 +3,8 @@
 use super::*;
 use crate::history::sketch::sketch;
 use crate::history::{
-    ClientId, ClockId, History, Incarnation, IncarnationId, Key, KeyId, OperationId, ResourceId, Revision, Symbol,
-    ToldBy,
+    ClientId, ClockId, History, IdentifiedBy, Incarnation, IncarnationId, Key, KeyId, OperationId, ResourceId,
+    Revision, Symbol,
 };
 use crate::ingest::Time;
 use crate::order::{Clocks, Counter, Order, OrderOptions, Sessions, Watermarks};
@@ -251,7 +251,7 @@ fn stage(clock_count: usize) -> (History, Order) {
     let life = |client| Incarnation {
         client: ClientId(client),
         label: client.to_string(),
-        told_by: ToldBy::CaptureLabel,
+        identified_by: IdentifiedBy::CaptureLabel,
         place: Some(client.to_string()),
         program: String::new(),
         span: (Time(0), Time(100)),

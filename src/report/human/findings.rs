@@ -167,7 +167,7 @@ fn told_apart(history: &History, certificate: &Certificate) -> String {
     let mut sentences: Vec<&str> = lives
         .iter()
         .filter(|a| lives.iter().any(|b| *a != b && history.client_name(**a) == history.client_name(*b)))
-        .map(|id| history.incarnations[id.index()].told_by.sentence())
+        .map(|id| history.incarnations[id.index()].identified_by.sentence())
         // The reason already contains this sentence.
         .filter(|sentence| !certificate.reason.contains(sentence))
         .collect();

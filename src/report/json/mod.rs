@@ -169,7 +169,7 @@ fn client<'a>(history: &'a history::History, report: &'a check::ClientReport) ->
             .map(|id| &history.incarnations[id.index()])
             .map(|life| Incarnation {
                 incarnation: &life.label,
-                told_by: life.told_by.sentence(),
+                told_by: life.identified_by.sentence(),
                 place: life.place.as_deref(),
                 program: &life.program,
             })

@@ -138,7 +138,7 @@ pub(super) struct FrontierSearch<'p, M> {
     current_layer: usize,
     /// The nodes that are expanded, by index on the current layer, and what their configurations are by now.
     active: Vec<(usize, Configuration<M>)>,
-    moves: Successors<M>,
+    successors: Successors<M>,
     open_total: usize,
     /// The number of nodes on all layers, and the bytes that each holds beyond its own size.
     node_count: usize,
@@ -187,7 +187,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             free_layers: Vec::new(),
             current_layer: 0,
             active: vec![(0, first)],
-            moves: Successors::default(),
+            successors: Successors::default(),
             open_total: 0,
             node_count: 1,
             node_capacity: 1,
@@ -205,7 +205,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
 
     /// Configurations and partial moves looked at so far.
     fn work(&self) -> u64 {
-        self.work + self.moves.work
+        self.work + self.successors.work
     }
 
     /// Linearizes an invoked read or failed compare-and-set at once in the active configurations where it is possible.
@@ -232,7 +232,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             self.furthest = self.open.at;
             self.longest = self.active[0].1.path;
             self.failures = 0;
-            self.moves.suspicion.clear();
+            self.successors.suspicion.clear();
         }
         if self.active.iter().all(|(_, at)| at.linearized.has(slot)) {
             self.active.iter_mut().for_each(|(_, at)| at.linearized.remove(slot));
@@ -240,7 +240,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
         }
         self.next_layer(guard)?;
         let expanded = if self.is_wide() { self.expand_parallel(slot, memory, guard)? } else { 0 };
-        let others = self.bytes() - self.moves.bytes() - self.uses.bytes();
+        let others = self.bytes() - self.successors.bytes() - self.uses.bytes();
         for index in expanded..self.active.len() {
             let (node, mut from) = self.active[index].clone();
             if from.linearized.has(slot) {
@@ -294,7 +294,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             let generator = Generator {
                 open: &self.open,
                 uses: &mut self.uses,
-                moves: &mut self.moves,
+                successors: &mut self.successors,
                 reductions: self.reductions,
                 compared_moves: self.thresholds.compared_moves,
                 from,
@@ -302,7 +302,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                 optional: (least, most_optional(least)),
             };
             let more = generator.find(memory, guard)?;
-            let (found, steps) = (take(&mut self.moves.found), take(&mut self.moves.steps));
+            let (found, steps) = (take(&mut self.successors.found), take(&mut self.successors.steps));
             let (mut kept, mut looked) = (Ok(()), self.work);
             for each in &found {
                 self.insert_if_undominated(self.current_layer + 1, each.to.clone(), each.steps(&steps));
@@ -315,7 +315,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
                     }
                 }
             }
-            (self.moves.found, self.moves.steps) = (found, steps);
+            (self.successors.found, self.successors.steps) = (found, steps);
             kept?;
             if !more {
                 return Ok(());
@@ -462,7 +462,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     /// The furthest return, and the one that is suspected to be impossible.
     fn dead_end(&self) -> DeadEnd {
         let reached = self.furthest as usize;
-        let suspect = self.moves.suspicion.first_return(&self.open, self.furthest).unwrap_or(0) as usize;
+        let suspect = self.successors.suspicion.first_return(&self.open, self.furthest).unwrap_or(0) as usize;
         DeadEnd { reached, suspect: suspect.max(reached), longest: None }
     }
 
@@ -471,7 +471,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
     /// search made for this finds the same.
     fn longest(&self) -> Furthest {
         match self.width == Width::Beam(1) && self.work() < self.how_far() {
-            true if self.moves.suspicion.is_any() => Furthest::Doubtful,
+            true if self.successors.suspicion.is_any() => Furthest::Doubtful,
             true => Furthest::Steps(self.paths.steps(self.longest)),
             false => Furthest::Unknown,
         }
@@ -546,7 +546,7 @@ impl<'p, M: Mask> FrontierSearch<'p, M> {
             + self.paths.bytes()
             + self.uses.bytes()
             + self.open.bytes()
-            + self.moves.bytes()
+            + self.successors.bytes()
     }
 }
 

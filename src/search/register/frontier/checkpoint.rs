@@ -155,7 +155,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         let saved =
             (self.current_layer, self.open_total, self.node_count, self.node_capacity, self.failures, self.open.at);
         let free_layers = std::mem::take(&mut self.free_layers);
-        let suspicion = std::mem::take(&mut self.moves.suspicion);
+        let suspicion = std::mem::take(&mut self.successors.suspicion);
         let active = std::mem::take(&mut self.active);
         let node = |at: &Configuration<M>| Node { at: at.clone(), optional: 0, is_open: false };
         let first = Layer::new(begin.event, begin.active.iter().map(node).collect());
@@ -183,7 +183,7 @@ impl<M: Mask> FrontierSearch<'_, M> {
         (self.current_layer, self.open_total, self.node_count, self.node_capacity, self.failures, event) = saved;
         self.open.go(event);
         self.free_layers = free_layers;
-        self.moves.suspicion = suspicion;
+        self.successors.suspicion = suspicion;
         self.active = active;
         if at < self.current_layer {
             self.current_layer += layers - 1;

@@ -54,7 +54,7 @@ struct Expansion<'l, 'p, M> {
 
 /// The successors of a chunk.
 struct Chunk<M> {
-    moves: Successors<M>,
+    successors: Successors<M>,
     uses: CrashedUseSets,
     steps: Vec<Step>,
     /// In the order of the active configurations.
@@ -141,8 +141,8 @@ impl<M: Mask> FrontierSearch<'_, M> {
         memory: usize,
         guard: &BudgetGuard<'_>,
     ) -> Result<(), Limit> {
-        let Chunk { moves, uses, steps, found, ends } = chunk;
-        self.moves.join(moves);
+        let Chunk { successors, uses, steps, found, ends } = chunk;
+        self.successors.join(successors);
         let (mut found, mut at, mut begin) = (found.into_iter(), 0, 0);
         for (end, more) in ends {
             for Found { at: fresh, steps: end } in found.by_ref().take(end - at) {
@@ -173,7 +173,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
     /// Generates the successors of a chunk.
     fn expand_chunk(&self, active: &[(usize, Configuration<M>)], guard: &BudgetGuard<'_>) -> Result<Chunk<M>, Limit> {
         let mut chunk = Chunk {
-            moves: Successors::default(),
+            successors: Successors::default(),
             uses: CrashedUseSets::new(),
             steps: Vec::new(),
             found: Vec::new(),
@@ -206,7 +206,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
             let generator = Generator {
                 open: self.open,
                 uses: &mut chunk.uses,
-                moves: &mut chunk.moves,
+                successors: &mut chunk.successors,
                 reductions: self.reductions,
                 compared_moves: self.compared_moves,
                 from,
@@ -214,7 +214,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
                 optional: (least, most_optional(least)),
             };
             let more = generator.find(self.memory, guard)?;
-            let (found, steps) = (take(&mut chunk.moves.found), take(&mut chunk.moves.steps));
+            let (found, steps) = (take(&mut chunk.successors.found), take(&mut chunk.successors.steps));
             // Comparing thousands with thousands takes seconds.
             let at_a_time = MAX_COMPARISONS / (self.next.len() + 1) + 1;
             for some in found.chunks(at_a_time) {
@@ -223,7 +223,7 @@ impl<M: Mask> Expansion<'_, '_, M> {
                 }
                 some.iter().for_each(|each| self.add(chunk, each.to.clone(), each.steps(&steps)));
             }
-            (chunk.moves.found, chunk.moves.steps) = (found, steps);
+            (chunk.successors.found, chunk.successors.steps) = (found, steps);
             if chunk.bytes(self.heap) > self.memory {
                 return Err(Limit::Memory);
             }
@@ -260,6 +260,6 @@ impl<M: Mask> Chunk<M> {
     /// Bytes held, where each configuration holds `heap` beyond its own size.
     fn bytes(&self, heap: usize) -> usize {
         let found = self.found.capacity() * size_of::<Found<M>>() + self.found.len() * heap;
-        found + self.moves.bytes() + self.uses.bytes() + self.steps.capacity() * size_of::<Step>()
+        found + self.successors.bytes() + self.uses.bytes() + self.steps.capacity() * size_of::<Step>()
     }
 }

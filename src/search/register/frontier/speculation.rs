@@ -432,7 +432,7 @@ impl<'p, 'w> SegmentRunner<'p, 'w> {
             search.work = work;
             search.guess();
             search.splice_candidates.middle = begin.midpoint(end);
-            search.moves.most = MAX_PARTIAL_MOVES;
+            search.successors.most = MAX_PARTIAL_MOVES;
             let goal = match self.run(&mut search, end.min(begin + SPLICE_WINDOW))? {
                 Some(Reached::Nothing(..)) => {
                     work = search.work();

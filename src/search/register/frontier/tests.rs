@@ -53,13 +53,18 @@ impl<'p> Walk<'p> {
     }
 
     /// The successors of a configuration past the return of a slot with these reductions.
-    fn moves(&mut self, from: &Configuration<Slots>, slot: u32, reductions: Reductions) -> Vec<Configuration<Slots>> {
-        let FrontierSearch { open, uses, moves, .. } = &mut self.search;
+    fn successors(
+        &mut self,
+        from: &Configuration<Slots>,
+        slot: u32,
+        reductions: Reductions,
+    ) -> Vec<Configuration<Slots>> {
+        let FrontierSearch { open, uses, successors, .. } = &mut self.search;
         let generator =
-            Generator { open, uses, moves, reductions, compared_moves: 4, from, slot, optional: (0, ENOUGH) };
+            Generator { open, uses, successors, reductions, compared_moves: 4, from, slot, optional: (0, ENOUGH) };
         let more = generator.find(usize::MAX, &BudgetGuard::begin(&Budget::default()));
         assert!(more.is_ok(), "{more:?}");
-        moves.found.iter().map(|found| found.to.clone()).collect()
+        successors.found.iter().map(|found| found.to.clone()).collect()
     }
 
     /// Compares at every return. Returns how often there was something to compare.
@@ -101,7 +106,7 @@ impl<'p> Walk<'p> {
         compared: &mut Compared,
         shown: &dyn Fn() -> String,
     ) {
-        let every = self.moves(from, slot, Reductions::NONE);
+        let every = self.successors(from, slot, Reductions::NONE);
         let event = self.search.open.at + 1;
         let ends = self.can_end(event, &every);
         let none = Reductions::NONE;
@@ -112,8 +117,8 @@ impl<'p> Walk<'p> {
             Reductions { supply: true, ..none },
             Reductions::default(),
         ] {
-            let some = self.moves(from, slot, reductions);
-            compared.moves += u32::from(some.len() < every.len());
+            let some = self.successors(from, slot, reductions);
+            compared.pruned += u32::from(some.len() < every.len());
             assert_eq!(
                 self.can_end(event, &some),
                 ends,
@@ -167,7 +172,7 @@ impl<'p> Walk<'p> {
 /// How often there was something to compare.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compared {
-    moves: u32,
+    pruned: u32,
     dominated: u32,
     forgotten: u32,
     spent: u32,
@@ -183,7 +188,7 @@ fn compare<S: Spec>(spec: &S, calls: Vec<Call<S::Operation, S::Answer>>, compare
             continue;
         };
         let one = Walk::new(problem).compare(&|| format!("{:#?}", history.calls()));
-        compared.moves += one.moves;
+        compared.pruned += one.pruned;
         compared.dominated += one.dominated;
         compared.forgotten += one.forgotten;
         compared.spent += one.spent;
@@ -201,7 +206,7 @@ fn each_reduction_keeps_what_a_configuration_can_do() {
         compare(&Register, long_history(10, &mut random), &mut compared);
         compare(&Text, long_text_history(10, &mut random), &mut compared);
     }
-    let least = compared.moves.min(compared.dominated).min(compared.forgotten).min(8 * compared.spent);
+    let least = compared.pruned.min(compared.dominated).min(compared.forgotten).min(8 * compared.spent);
     assert!(u64::from(least) > histories, "{compared:?}");
 }
 
@@ -210,7 +215,7 @@ fn each_reduction_keeps_what_a_configuration_can_do_in_histories_that_tell_condi
     let mut compared = Compared::default();
     shapes::of_registers().into_iter().for_each(|(_, calls)| compare(&Register, calls, &mut compared));
     shapes::of_texts().into_iter().for_each(|(_, calls)| compare(&Text, calls, &mut compared));
-    assert!(compared.moves > 0 && compared.dominated > 0, "{compared:?}");
+    assert!(compared.pruned > 0 && compared.dominated > 0, "{compared:?}");
 }
 
 #[test]

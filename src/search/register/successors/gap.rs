@@ -35,8 +35,8 @@ impl<M: Mask> Generator<'_, '_, M> {
             }
             Kind::Read(_) | Kind::Cas(..) => {}
         }
-        for at in 0..self.moves.reach_in_gap.len() {
-            self.begin_in_gap(self.moves.reach_in_gap[at], more);
+        for at in 0..self.successors.reach_in_gap.len() {
+            self.begin_in_gap(self.successors.reach_in_gap[at], more);
         }
     }
 
@@ -70,7 +70,7 @@ impl<M: Mask> Generator<'_, '_, M> {
     fn push_in_gap(&mut self, mut at: Configuration<M>, to: u32, optional: u32, operation: u32) {
         self.open.serve(&mut at.linearized, to, at.last_overwrite_at);
         let last = Applied { step: Step::gap(operation), from: DONT_CARE, owing: false };
-        self.moves.drafts.push(Partial { at, phase: Phase::Gap(to), optional, depth: 0, last });
+        self.successors.drafts.push(Partial { at, phase: Phase::Gap(to), optional, depth: 0, last });
     }
 
     /// Continues a block before the last overwrite. It may end once the returning operation is in it.
@@ -81,7 +81,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
         let open = self.open;
         for &(class, to) in open.automaton().out(state) {
-            let leads = || class == task.class || self.moves.reach_in_gap.contains(&to);
+            let leads = || class == task.class || self.successors.reach_in_gap.contains(&to);
             if !served && !matches!(task.kind, Kind::FailedCas(_)) && !leads() {
                 continue;
             }
@@ -122,6 +122,6 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
         let last = Applied { step: Step::more(operation), from, owing };
         let optional = draft.optional + optional;
-        self.moves.drafts.push(Partial { at, phase: Phase::Gap(to), optional, depth: draft.depth + 1, last });
+        self.successors.drafts.push(Partial { at, phase: Phase::Gap(to), optional, depth: draft.depth + 1, last });
     }
 }

@@ -163,7 +163,7 @@ impl<M: Mask> Successors<M> {
 pub(super) struct Generator<'f, 'p, M> {
     pub(super) open: &'f PendingOps<'p, M>,
     pub(super) uses: &'f mut CrashedUseSets,
-    pub(super) moves: &'f mut Successors<M>,
+    pub(super) successors: &'f mut Successors<M>,
     pub(super) reductions: Reductions,
     /// [`Thresholds::compared_moves`](super::thresholds::Thresholds::compared_moves).
     pub(super) compared_moves: u64,
@@ -193,12 +193,12 @@ impl<M: Mask> Generator<'_, '_, M> {
         let in_gap = open.invoked(slot) < from.last_overwrite_at;
         let task =
             Task { class: open.class(slot), kind: open.kind(slot), hideable: in_gap || from.absorbable.has(slot) };
-        self.moves.found.clear();
-        self.moves.steps.clear();
-        self.moves.drafts.clear();
-        self.moves.trail.clear();
-        self.moves.seen.clear();
-        let (begun, compared_moves) = (self.moves.work, self.compared_moves);
+        self.successors.found.clear();
+        self.successors.steps.clear();
+        self.successors.drafts.clear();
+        self.successors.trail.clear();
+        self.successors.seen.clear();
+        let (begun, compared_moves) = (self.successors.work, self.compared_moves);
         let mut more = false;
         self.find_reach(task, NEVER);
         let root = Applied { step: Step::change(0), from: DONT_CARE, owing: false };
@@ -218,21 +218,21 @@ impl<M: Mask> Generator<'_, '_, M> {
             _ if in_gap => self.enter_gap(task, &mut more),
             _ => {}
         }
-        while let Some(draft) = self.moves.drafts.pop() {
-            self.moves.work += 1;
-            if self.moves.work.is_multiple_of(256) {
+        while let Some(draft) = self.successors.drafts.pop() {
+            self.successors.work += 1;
+            if self.successors.work.is_multiple_of(256) {
                 match watch.reached() {
                     Some(limit) => return Err(limit),
-                    None if self.moves.work - begun > self.moves.most => return Err(Limit::Cancelled),
-                    None if self.moves.bytes() + self.uses.bytes() > memory => return Err(Limit::Memory),
+                    None if self.successors.work - begun > self.successors.most => return Err(Limit::Cancelled),
+                    None if self.successors.bytes() + self.uses.bytes() > memory => return Err(Limit::Memory),
                     None => {}
                 }
             }
-            if self.moves.work - begun > compared_moves && !draft.last.owing && !self.is_new(&draft) {
+            if self.successors.work - begun > compared_moves && !draft.last.owing && !self.is_new(&draft) {
                 continue;
             }
-            self.moves.trail.truncate(draft.depth as usize);
-            self.moves.trail.push(draft.last);
+            self.successors.trail.truncate(draft.depth as usize);
+            self.successors.trail.push(draft.last);
             match draft.phase {
                 Phase::Gap(state) => self.gap(task, &draft, state, &mut more),
                 _ if draft.at.linearized.has(slot) => self.finish_draft(&draft),
@@ -246,7 +246,7 @@ impl<M: Mask> Generator<'_, '_, M> {
     /// Whether no partial move had the same key.
     fn is_new(&mut self, draft: &Partial<M>) -> bool {
         let at = &draft.at;
-        self.moves.seen.insert(PartialKey {
+        self.successors.seen.insert(PartialKey {
             state: at.state,
             used: at.used,
             phase: draft.phase,
@@ -374,25 +374,25 @@ impl<M: Mask> Generator<'_, '_, M> {
             Phase::Gap(state) => state,
             Phase::Chain | Phase::Block => draft.at.state,
         };
-        state == to || self.moves.trail.iter().rev().take_while(|taken| taken.owing).any(|taken| taken.from == to)
+        state == to || self.successors.trail.iter().rev().take_while(|taken| taken.owing).any(|taken| taken.from == to)
     }
 
     fn finish_draft(&mut self, draft: &Partial<M>) {
-        let begin = self.moves.steps.len();
-        self.moves.steps.extend(self.moves.trail.iter().map(|taken| taken.step));
+        let begin = self.successors.steps.len();
+        self.successors.steps.extend(self.successors.trail.iter().map(|taken| taken.step));
         self.finish_from(draft.at.clone(), draft.optional, begin);
     }
 
     fn finish(&mut self, at: Configuration<M>, optional: u32, step: Step) {
-        let begin = self.moves.steps.len();
-        self.moves.steps.push(step);
+        let begin = self.successors.steps.len();
+        self.successors.steps.push(step);
         self.finish_from(at, optional, begin);
     }
 
     /// The returning operation is linearized, by the steps from `begin` on.
     fn finish_from(&mut self, mut at: Configuration<M>, optional: u32, begin: usize) {
         if optional < self.optional.0 || self.loses(&at, begin) {
-            self.moves.steps.truncate(begin);
+            self.successors.steps.truncate(begin);
             return;
         }
         if self.reductions.supply && at.used != UNUSED {
@@ -400,7 +400,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         }
         at.linearized.remove(self.slot);
         at.absorbable.remove(self.slot);
-        self.moves.found.push(Move { to: at, steps: (begin as u32, self.moves.steps.len() as u32) });
+        self.successors.found.push(Move { to: at, steps: (begin as u32, self.successors.steps.len() as u32) });
     }
 
     /// Forgets uses of crashed operations that cannot matter any more: of the `optional` ones in the steps from `begin` on, and
@@ -423,7 +423,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         if of_all {
             uses.classes(at.used).for_each(check);
         } else {
-            for step in &self.moves.steps[begin..] {
+            for step in &self.successors.steps[begin..] {
                 let used = open.schedule().operation(step.operation());
                 if used.returned == NEVER {
                     check(used.slot);
@@ -441,14 +441,14 @@ impl<M: Mask> Generator<'_, '_, M> {
         if !self.reductions.last_producer {
             return false;
         }
-        for at_step in begin..self.moves.steps.len() {
-            let step = self.moves.steps[at_step];
+        for at_step in begin..self.successors.steps.len() {
+            let step = self.successors.steps[at_step];
             let class = self.open.schedule().operation(step.operation()).class;
             if step.is_hidden()
                 && let Kind::Write(state) | Kind::Cas(_, state) = self.open.automaton().kinds[class as usize]
                 && self.open.is_lost(state, at, self.uses)
             {
-                self.moves.suspicion.add(self.open, state, &at.linearized);
+                self.successors.suspicion.add(self.open, state, &at.linearized);
                 return true;
             }
         }
@@ -458,8 +458,11 @@ impl<M: Mask> Generator<'_, '_, M> {
     /// Finds the states from which operations that were invoked before an event lead to the returning one.
     fn find_reach(&mut self, task: Task, before: u32) {
         let open = self.open;
-        let mut reach =
-            std::mem::take(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap });
+        let mut reach = std::mem::take(if before == NEVER {
+            &mut self.successors.reach
+        } else {
+            &mut self.successors.reach_in_gap
+        });
         reach.clear();
         match task.kind {
             Kind::Read(state) | Kind::Cas(state, _) => reach.push(state),
@@ -482,6 +485,6 @@ impl<M: Mask> Generator<'_, '_, M> {
             }
             at += 1;
         }
-        *(if before == NEVER { &mut self.moves.reach } else { &mut self.moves.reach_in_gap }) = reach;
+        *(if before == NEVER { &mut self.successors.reach } else { &mut self.successors.reach_in_gap }) = reach;
     }
 }

@@ -25,8 +25,8 @@ impl<M: Mask> Generator<'_, '_, M> {
                     }
                 }
                 Kind::Read(_) | Kind::Cas(..) | Kind::Append => {
-                    for at in 0..self.moves.reach.len() {
-                        self.begin(draft, self.moves.reach[at], depth, more);
+                    for at in 0..self.successors.reach.len() {
+                        self.begin(draft, self.successors.reach[at], depth, more);
                     }
                 }
             }
@@ -41,7 +41,7 @@ impl<M: Mask> Generator<'_, '_, M> {
         let depth = draft.depth + 1;
         self.last(task, draft, depth);
         for &way in self.open.automaton().out(draft.at.state) {
-            if self.moves.reach.contains(&way.1) || matches!(task.kind, Kind::FailedCas(_)) {
+            if self.successors.reach.contains(&way.1) || matches!(task.kind, Kind::FailedCas(_)) {
                 self.follow(draft, way, depth, more);
             }
         }
@@ -163,9 +163,9 @@ impl<M: Mask> Generator<'_, '_, M> {
     ) {
         let left = last.from;
         if self.reductions.last_producer && left != at.state && self.open.is_lost(left, &at, self.uses) {
-            self.moves.suspicion.add(self.open, left, &at.linearized);
+            self.successors.suspicion.add(self.open, left, &at.linearized);
             return;
         }
-        self.moves.drafts.push(Partial { at, phase, optional: draft.optional + optional, depth, last });
+        self.successors.drafts.push(Partial { at, phase, optional: draft.optional + optional, depth, last });
     }
 }

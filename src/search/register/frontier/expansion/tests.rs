@@ -41,7 +41,7 @@ fn run(
     let counts =
         [search.node_count, search.open_total, search.layers.len(), search.active.len()].map(|count| count as u64);
     let [nodes, open, layers, active] = counts;
-    let suspicion = format!("{:?}", search.moves.suspicion);
+    let suspicion = format!("{:?}", search.successors.suspicion);
     (found, [search.work(), u64::from(search.furthest), nodes, open, layers, active], suspicion)
 }
 
