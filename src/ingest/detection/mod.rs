@@ -261,6 +261,9 @@ fn reason(first: &[u8], text: &[&[u8]]) -> &'static str {
     if first.starts_with(b"OCSF_") {
         return "events as ILF (export them as JSON)";
     }
+    if first.contains(&b',') && has(["AuditId", "Stage"]) {
+        return "rows of AKSAudit as CSV (export them as JSON)";
+    }
     "text of an unknown kind"
 }
 
@@ -359,6 +362,7 @@ mod tests {
             ("kind: Event\napiVersion: audit.k8s.io/v1\nauditID: x\n", "audit events as YAML (export them as JSON)"),
             ("apiVersion: audit.k8s.io/v1\nkind: Policy\n", "an audit policy"),
             ("OCSF_600301[*,*,(a=\"b\")]\n", "events as ILF (export them as JSON)"),
+            ("TimeGenerated,AuditId,Stage,User\n", "rows of AKSAudit as CSV (export them as JSON)"),
             (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, "Kubernetes objects without resource versions"),
             ("PK\u{3}\u{4}\0\0x\0", "binary data"),
             ("a\nb\nc\n{\"type\":\"ADDED\",\"object\":{}}\n", "text of an unknown kind"),
