@@ -2,7 +2,7 @@
 
 use super::{Draw, Evidence, Shape};
 
-const OPERATIONS: &str = "client-1/operations.json";
+pub(super) const OPERATIONS: &str = "client-1/operations.json";
 const WATCH: &str = "client-2/watch.json";
 
 pub const SHAPES: &[Shape] = &[
@@ -178,19 +178,19 @@ const fn lines(name: &'static str, line: fn(u64) -> String) -> Shape {
     Shape { name, draw: Draw::Lines(OPERATIONS, line) }
 }
 
-const fn whole(name: &'static str, file: &'static str, draw: fn(&mut Evidence)) -> Shape {
+pub(super) const fn whole(name: &'static str, file: &'static str, draw: fn(&mut Evidence)) -> Shape {
     Shape { name, draw: Draw::Whole(file, draw) }
 }
 
 /// The result of a step without keys.
 const NOTHING: &str = r#"{"KVs":null,"Count":0,"Deleted":0}"#;
 
-fn operation(n: u64, input: &str, output: &str) -> String {
+pub(super) fn operation(n: u64, input: &str, output: &str) -> String {
     let (call, returned) = (10 * n + 1, 10 * n + 5);
     format!(r#"{{"ClientId":0,"Input":{input},"Call":{call},"Output":{{{output},"Error":""}},"Return":{returned}}}"#)
 }
 
-fn txn(n: u64, conditions: &str, step: &str, revision: u64, failed: bool) -> String {
+pub(super) fn txn(n: u64, conditions: &str, step: &str, revision: u64, failed: bool) -> String {
     let results = if failed { "" } else { NOTHING };
     operation(
         n,
@@ -205,7 +205,7 @@ fn step(key: u64, value: &str, lease: u64) -> String {
     format!(r#"{{"Type":"put-operation","Put":{{"Key":"k{key}","Value":{{"Value":"{value}"}},"LeaseID":{lease}}}}}"#)
 }
 
-fn put(n: u64, key: u64, value: u64, revision: u64) -> String {
+pub(super) fn put(n: u64, key: u64, value: u64, revision: u64) -> String {
     txn(n, "", &step(key, &value.to_string(), 0), revision, false)
 }
 
@@ -218,7 +218,7 @@ fn condition(key: u64, revision: u64) -> String {
     format!(r#"{{"Key":"k{key}","ExpectedRevision":{revision},"ExpectedVersion":0}}"#)
 }
 
-fn range(n: u64, start: &str, end: &str, at: u64, pairs: &str, count: u64, revision: u64) -> String {
+pub(super) fn range(n: u64, start: &str, end: &str, at: u64, pairs: &str, count: u64, revision: u64) -> String {
     operation(
         n,
         &format!(
@@ -232,7 +232,7 @@ fn pair(key: u64, value: u64, revision: u64, version: u64) -> String {
     format!(r#"{{"Key":"k{key}","Value":{{"Value":"{value}"}},"ModRevision":{revision},"Version":{version}}}"#)
 }
 
-fn lease(n: u64, kind: &str, member: &str, id: u64, revision: u64) -> String {
+pub(super) fn lease(n: u64, kind: &str, member: &str, id: u64, revision: u64) -> String {
     let answer = format!(r#""{member}":{{"LeaseID":{id}}},"Revision":{revision}"#);
     operation(n, &format!(r#"{{"Type":"{kind}","{member}":{{"LeaseID":{id}}}}}"#), &answer)
 }

@@ -6,6 +6,7 @@ mod call;
 mod capture;
 mod changes;
 mod etcd;
+mod etcd_log;
 mod kubernetes;
 mod operations;
 
@@ -79,7 +80,7 @@ impl Shape {
 
 /// All shapes.
 pub fn shapes() -> Vec<Shape> {
-    [kubernetes::SHAPES, capture::SHAPES, changes::SHAPES, etcd::SHAPES, operations::SHAPES].concat()
+    [kubernetes::SHAPES, capture::SHAPES, changes::SHAPES, etcd::SHAPES, etcd_log::SHAPES, operations::SHAPES].concat()
 }
 
 /// The files of one shape, during writing.
@@ -128,9 +129,12 @@ impl Evidence {
 
     /// The function behind `write!`.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) {
-        let text = text.to_string();
-        self.out.write_all(text.as_bytes()).expect("the folder takes what is written");
-        self.written += text.len() as u64;
+        self.bytes(text.to_string().as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.out.write_all(bytes).expect("the folder takes what is written");
+        self.written += bytes.len() as u64;
     }
 }
 
