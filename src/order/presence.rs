@@ -128,6 +128,14 @@ impl ExistenceIntervals {
         for (at, version) in versions.iter().enumerate() {
             let of_one_life =
                 at.checked_sub(1).and_then(|at| versions.get(at)).is_some_and(|before| one_life(&before, &version));
+            let goes_on = versions.get(at + 1).is_some_and(|next| one_life(&version, &next));
+            // An object that left a selector still existed if a later version has its uid.
+            if version.change == Change::Left && of_one_life && goes_on {
+                if let Some(life) = &mut current {
+                    life.through = life.through.max(version.revision);
+                }
+                continue;
+            }
             if version.change.lives() != Some(true) {
                 // The object that ends here, or that left a selector, existed until right before this revision.
                 if let Some(mut life) = current.take() {
@@ -139,7 +147,6 @@ impl ExistenceIntervals {
                 continue;
             }
             // If the next version has the same uid, it extends the interval further.
-            let goes_on = versions.get(at + 1).is_some_and(|next| one_life(&version, &next));
             let through = if goes_on { version.revision } else { self.exactly_through(history, timeline, &version) };
             match &mut current {
                 Some(life) if of_one_life => life.through = life.through.max(through),
@@ -297,7 +304,7 @@ impl<'h> Presence<'h> {
 fn removed(history: &History, order: &Order, removal: &Removal) -> Option<(Version, Revision)> {
     let through = complete_before(history, order, &history.operation(removal.operation))?;
     let version = order.timeline.at_or_before(removal.key, through)?;
-    let own = removal.uid.is_some() && removal.uid == version.uid && version.change.lives() == Some(true);
+    let own = removal.uid.is_some() && removal.uid == version.uid && version.change.lives() != Some(false);
     own.then_some((version, through))
 }
 
@@ -323,6 +330,6 @@ fn recent_reads(history: &History) -> impl Iterator<Item = (OperationId, Operati
 fn one_life(before: &Version, after: &Version) -> bool {
     before.uid.is_some()
         && before.uid == after.uid
-        && before.change.lives() == Some(true)
+        && before.change.lives() != Some(false)
         && after.change != Change::Created
 }
