@@ -4,7 +4,8 @@ use super::etcd::{self, OPERATIONS, operation, range, whole};
 use super::{Evidence, Shape};
 use fixture::{Message, Segment, delete, put};
 
-#[allow(dead_code)]
+// The bench `growth` has this folder without the other tests, so each has the file.
+#[allow(dead_code, clippy::duplicate_mod)]
 #[path = "../../../src/ingest/etcd/fixture.rs"]
 mod fixture;
 
