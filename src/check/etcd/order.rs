@@ -52,6 +52,9 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 "Answers and events at one revision come from one state, so none of them contradicts another."
             }
             Mismatch::Recounted { .. } => "A key has one version number at a revision.",
+            Mismatch::WrongDeletes { .. } => {
+                "A delete removes each key of its interval that exists, and its answer has their number."
+            }
             _ => {
                 "An answer carries the revision of its state. This state is completely known, and it differs from the \
                 answer."
@@ -269,6 +272,15 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let mut facts: Vec<Cited> = at.map(version).into_iter().collect();
             facts.push(answer(operation, format!("answered at revision {}", r.operation(operation).revision)));
             (operation, key, facts, summary)
+        }
+        Mismatch::WrongDeletes { operation, deleted, expected, at: number } => {
+            let than = if deleted < expected { "at least" } else { "at most" };
+            let summary = format!(
+                "The count of a delete of an interval is {deleted}, but the number of its keys at revision {number} was \
+                 {than} {expected}."
+            );
+            let says = format!("answered at revision {} that it removed {deleted}", r.operation(operation).revision);
+            (operation, Symbol::NONE, vec![answer(operation, says)], summary)
         }
         Mismatch::Baseless { operation } => {
             let summary = "A transaction without conditions took the branch for a false condition.".to_owned();

@@ -247,7 +247,9 @@ impl About {
                 Some(at) => version(operation, at),
                 None => About { operation, key: Some(key), revision: Some(number) },
             },
-            Mismatch::WrongCount { operation, at, .. } => About { operation, key: None, revision: Some(at) },
+            Mismatch::WrongCount { operation, at, .. } | Mismatch::WrongDeletes { operation, at, .. } => {
+                About { operation, key: None, revision: Some(at) }
+            }
             Mismatch::Contested { operation, key, stay, .. } => {
                 About { operation, key: Some(key), revision: Some(stay.from) }
             }
