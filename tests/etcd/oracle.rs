@@ -136,6 +136,11 @@ impl Server {
                     result.deleted = i64::from(state[*key as usize].take().is_some());
                     changed |= result.deleted > 0;
                 }
+                Step::DeleteBetween(key, end) => {
+                    let inside = &mut state[*key as usize..*end as usize];
+                    result.deleted = inside.iter_mut().filter_map(Option::take).count() as i64;
+                    changed |= result.deleted > 0;
+                }
                 Step::Look(look) if look.revision > self.revision() => return Answer::Future,
                 Step::Look(look) if look.revision > 0 && look.revision < self.compacted => return Answer::Compacted,
                 Step::Look(look) if look.revision > 0 => result = found(self.state(look.revision), look),

@@ -41,6 +41,8 @@ pub enum Step {
     /// Key, value, and recorded lease.
     Put(Key, Name, i64),
     Delete(Key),
+    /// The keys from one on, and below another.
+    DeleteBetween(Key, Key),
     Look(Look),
 }
 

@@ -48,6 +48,13 @@ impl Small {
             result.deleted = 1 - result.deleted;
             return;
         }
+        let is_of_interval =
+            matches!(&operation.ask, Ask::Txn { success, .. } if matches!(success[..], [Step::DeleteBetween(..)]));
+        if is_of_interval && !*failure {
+            nudge(&mut result.deleted, dice);
+            result.deleted = result.deleted.max(0);
+            return;
+        }
         let count = result.pairs.len() as u64;
         match dice.below(6) {
             0 if count > 0 => drop(result.pairs.remove(dice.below(count) as usize)),

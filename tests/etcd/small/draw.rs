@@ -32,7 +32,10 @@ fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
             let lease = if dice.below(2) == 0 { lease(dice) } else { 0 };
             plain(Step::Put(key(dice), value, lease))
         }
-        5 | 6 => plain(Step::Delete(key(dice))),
+        5 | 6 => {
+            let key = key(dice);
+            plain(if n.is_multiple_of(3) { Step::DeleteBetween(0, key.max(1)) } else { Step::Delete(key) })
+        }
         7..=10 => {
             let of = key(dice);
             let live = server.now()[of as usize];
@@ -51,7 +54,8 @@ fn ask(server: &Server, n: u8, granted: usize, dice: &mut Chance) -> Ask {
         }
         11 => {
             let whole = Look { key: 0, end: Some(3), limit: 0, revision, keys_only: false };
-            let mut success = vec![Step::Put(0, value, 0), Step::Delete(2), Step::Look(whole)];
+            let deleted = if n.is_multiple_of(3) { Step::DeleteBetween(1, 3) } else { Step::Delete(2) };
+            let mut success = vec![Step::Put(0, value, 0), deleted, Step::Look(whole)];
             success.truncate(1 + dice.below(3) as usize);
             success.push(Step::Put(3, value, 0));
             Ask::Txn { conditions: vec![], success, failure: vec![] }

@@ -80,6 +80,9 @@ impl Tables {
                     keeps_lease: false,
                 },
                 Step::Delete(key) => etcd::Step::Delete(Interval { key: self.key(*key), end: Symbol::NONE }),
+                Step::DeleteBetween(key, end) => {
+                    etcd::Step::Delete(Interval { key: self.key(*key), end: self.key(*end) })
+                }
                 Step::Look(look) => etcd::Step::Range(self.range(look)),
             };
             self.0.requests.steps.push(step);
