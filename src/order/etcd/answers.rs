@@ -720,7 +720,7 @@ fn own(
 
 /// Whether a transaction certainly made a revision. One that deletes an interval did if it removed a key, though its answer
 /// does not name the keys.
-fn wrote(recording: &Recording, effects: &Effects, at: u32, txn: Txn) -> bool {
+pub(super) fn wrote(recording: &Recording, effects: &Effects, at: u32, txn: Txn) -> bool {
     let operation = &recording.operations[at as usize];
     let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
     let results = operation.results.of(&recording.results);

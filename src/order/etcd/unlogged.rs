@@ -9,6 +9,7 @@
 //! `LeaseGrant`, `LeaseRevoke`, `Compact`), `apply` (`newHeader`: the revision of the store after the request).
 
 use super::Analysis;
+use super::answers::wrote;
 use super::effects::{Class, Effects};
 use super::log::{self, Log, Logged, Replayed};
 use super::proofs::{Proof, Proofs};
@@ -355,9 +356,11 @@ fn of_answer(recording: &Recording, effects: &Effects, at: u32) -> Option<Propos
         (Request::Compact { revision }, Outcome::Answered, _) => Some(Proposal::Compaction(revision)),
         (Request::Compact { revision }, Outcome::Compacted, _) => Some(Proposal::CompactedBefore(revision)),
         (Request::Compact { revision }, Outcome::Future, _) => Some(Proposal::CompactionOfFuture(revision)),
-        (Request::Txn(txn), _, class @ (Class::Same | Class::Write)) => {
-            let fingerprint = fingerprint(recording, txn, operation.failure)?;
-            Some(Proposal::Txn(fingerprint, operation.revision, class == Class::Write))
+        (Request::Txn(txn), _, class) => {
+            let wrote = wrote(recording, effects, at, txn);
+            let fingerprint =
+                fingerprint(recording, txn, operation.failure).filter(|_| wrote || class == Class::Same)?;
+            Some(Proposal::Txn(fingerprint, operation.revision, wrote))
         }
         (Request::LeaseGrant { lease, .. }, _, Class::Same) if lease != 0 => {
             Some(Proposal::Grant(lease, operation.revision))
