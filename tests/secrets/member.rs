@@ -3,6 +3,8 @@
 #[allow(dead_code)]
 #[path = "../../src/ingest/etcd/fixture.rs"]
 mod fixture;
+#[path = "../../src/ingest/etcd/store_fixture.rs"]
+mod store_fixture;
 
 /// The checksum of bbolt's meta pages, which the fixture needs.
 mod bbolt {
@@ -11,8 +13,9 @@ mod bbolt {
     }
 }
 
-use fixture::{Buckets, Message, Segment, put, revision, store};
+use fixture::{Message, Segment, put};
 use std::collections::BTreeMap;
+use store_fixture::{Buckets, revision, store};
 
 /// A write-ahead log of two puts and an entry that cannot be decoded, with the secret in it.
 pub fn log(secret: &[u8]) -> Vec<u8> {

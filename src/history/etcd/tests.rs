@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::history::Symbol;
-use crate::ingest::etcd::fixture::{self, Buckets, Message, Segment, delete, put};
+use crate::ingest::etcd::fixture::{Message, Segment, delete, put};
+use crate::ingest::etcd::store_fixture::{self, Buckets};
 use crate::ingest::{FileId, InputFile, ReadOptions, Time, etcd_reports};
 
 type File = (&'static str, Vec<u8>);
@@ -336,9 +337,9 @@ fn a_snapshot_that_was_received_stands_for_entries() {
 
 fn store() -> Vec<u8> {
     let pair = Message::default().bytes(1, b"a").number(2, 2).number(3, 2).number(4, 1).bytes(5, b"1");
-    fixture::store(
+    store_fixture::store(
         &Buckets::from([
-            ("key", [(fixture::revision(2, 0, false), pair.0)].into()),
+            ("key", [(store_fixture::revision(2, 0, false), pair.0)].into()),
             ("meta", [(b"consistent_index".to_vec(), 5u64.to_be_bytes().to_vec())].into()),
         ]),
         4,

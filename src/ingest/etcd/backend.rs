@@ -155,12 +155,13 @@ fn damaged(what: &str) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, Buckets, Message};
+    use super::super::fixture::Message;
+    use super::super::store_fixture::{Buckets, revision as key_of, store};
     use super::*;
     use crate::ingest::input::content::Content;
 
     fn facts(buckets: &Buckets) -> (Vec<String>, Option<Fault>) {
-        let content = Content::Shared(fixture::store(buckets, 2).into());
+        let content = Content::Shared(store(buckets, 2).into());
         let mut found = Vec::new();
         let fault = read(&mut content.open().unwrap(), |number, _, part| {
             found.push(format!("{number} {part:?}"));
@@ -178,18 +179,14 @@ mod tests {
     fn revisions_leases_and_marks_are_facts() {
         let tombstone = Message::default().bytes(1, b"a").0;
         let buckets = Buckets::from([
-            (
-                "key",
-                [(fixture::revision(9, 1, false), revision("a", 4, 2)), (fixture::revision(10, 0, true), tombstone)]
-                    .into(),
-            ),
+            ("key", [(key_of(9, 1, false), revision("a", 4, 2)), (key_of(10, 0, true), tombstone)].into()),
             (
                 "meta",
                 [
                     (b"consistent_index".to_vec(), 12u64.to_be_bytes().to_vec()),
                     (b"term".to_vec(), 3u64.to_be_bytes().to_vec()),
-                    (b"scheduledCompactRev".to_vec(), fixture::revision(8, 0, false)),
-                    (b"finishedCompactRev".to_vec(), fixture::revision(7, 0, false)),
+                    (b"scheduledCompactRev".to_vec(), key_of(8, 0, false)),
+                    (b"finishedCompactRev".to_vec(), key_of(7, 0, false)),
                     (b"something_else".to_vec(), vec![1]),
                 ]
                 .into(),
@@ -227,12 +224,12 @@ mod tests {
     #[test]
     fn what_etcd_would_not_write_is_a_fault() {
         let key = |key: Vec<u8>, value: Vec<u8>| facts(&Buckets::from([("key", [(key, value)].into())])).1;
-        assert_eq!(key(fixture::revision(9, 0, false), revision("a", 4, 2)), None);
+        assert_eq!(key(key_of(9, 0, false), revision("a", 4, 2)), None);
         for (name, value, found) in [
             (b"consistent_index".to_vec(), revision("a", 4, 2), "that is no revision"),
-            ([fixture::revision(9, 0, false), b"x".to_vec()].concat(), revision("a", 4, 2), "unknown mark"),
-            (fixture::revision(u64::MAX, 0, false), revision("a", 4, 2), "that is no revision"),
-            (fixture::revision(9, 0, false), vec![0x0a, 9], "ends inside a field"),
+            ([key_of(9, 0, false), b"x".to_vec()].concat(), revision("a", 4, 2), "unknown mark"),
+            (key_of(u64::MAX, 0, false), revision("a", 4, 2), "that is no revision"),
+            (key_of(9, 0, false), vec![0x0a, 9], "ends inside a field"),
         ] {
             let fault = key(name, value).unwrap();
             assert!(fault.found.contains(found), "{fault:?} instead of {found}");

@@ -285,7 +285,7 @@ fn unreadable(error: &std::io::Error) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Buckets, store};
+    use super::super::store_fixture::{Buckets, store};
     use super::*;
     use crate::ingest::input::content::Content;
 

@@ -12,6 +12,8 @@ pub(crate) mod layout;
 pub mod operation;
 mod protobuf;
 pub(crate) mod request;
+#[cfg(test)]
+pub(crate) mod store_fixture;
 pub(crate) mod traffic;
 pub(crate) mod wal;
 pub(crate) mod watch;

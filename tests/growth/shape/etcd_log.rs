@@ -9,13 +9,6 @@ use fixture::{Message, Segment, delete, put};
 #[path = "../../../src/ingest/etcd/fixture.rs"]
 mod fixture;
 
-/// The checksum of bbolt's meta pages, which the fixture needs.
-mod bbolt {
-    pub fn fnv(bytes: &[u8]) -> u64 {
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
-    }
-}
-
 const LOG: &str = "server-m0/member/wal/0000000000000000-0000000000000000.wal";
 
 pub const SHAPES: &[Shape] = &[
