@@ -44,16 +44,24 @@ impl Small {
         }
         let at = dice.below(results.len() as u64) as usize;
         let result = &mut results[at];
-        if matches!(&operation.ask, Ask::Txn { success, .. } if matches!(success[..], [Step::Delete(_)])) && !*failure {
-            result.deleted = 1 - result.deleted;
-            return;
-        }
-        let is_of_interval =
-            matches!(&operation.ask, Ask::Txn { success, .. } if matches!(success[..], [Step::DeleteBetween(..)]));
-        if is_of_interval && !*failure {
-            nudge(&mut result.deleted, dice);
-            result.deleted = result.deleted.max(0);
-            return;
+        let only = match &operation.ask {
+            Ask::Txn { success, .. } if !*failure => match &success[..] {
+                [step] => Some(step),
+                _ => None,
+            },
+            _ => None,
+        };
+        match only {
+            Some(Step::Delete(_)) => {
+                result.deleted = 1 - result.deleted;
+                return;
+            }
+            Some(Step::DeleteBetween(..)) => {
+                nudge(&mut result.deleted, dice);
+                result.deleted = result.deleted.max(0);
+                return;
+            }
+            _ => {}
         }
         let count = result.pairs.len() as u64;
         match dice.below(6) {
