@@ -52,6 +52,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 "Answers and events at one revision come from one state, so none of them contradicts another."
             }
             Mismatch::Recounted { .. } => "A key has one version number at a revision.",
+            Mismatch::OwnChange { .. } => "A step of a transaction finds what the steps before it changed.",
             Mismatch::WrongDeletes { .. } => {
                 "A delete removes each key of its interval that exists, and its answer has their number."
             }
@@ -272,6 +273,12 @@ fn told(r: &Recorded<'_>, mismatch: &Mismatch) -> (u32, Symbol, Vec<Cited>, Stri
             let mut facts: Vec<Cited> = at.map(version).into_iter().collect();
             facts.push(answer(operation, format!("answered at revision {}", r.operation(operation).revision)));
             (operation, key, facts, summary)
+        }
+        Mismatch::OwnChange { operation, pair } => {
+            let (key, fact) = found(operation, pair);
+            let summary =
+                format!("A step of a transaction shows {} without the change of an earlier step.", r.text(key));
+            (operation, key, vec![fact], summary)
         }
         Mismatch::WrongDeletes { operation, deleted, expected, at: number } => {
             let than = if deleted < expected { "at least" } else { "at most" };

@@ -1,6 +1,6 @@
 //! Words for requests, changes and watches in reports.
 
-use super::operation::{Interval, Request, Step, Txn};
+use super::operation::{Interval, Range, Request, Step, Txn};
 use super::recording::Recording;
 use super::value::ValueId;
 use super::watch::Watch;
@@ -23,10 +23,7 @@ impl Recording {
     /// A request: `put k=7`, `if k is at 3: delete k`.
     pub fn request_words(&self, request: &Request) -> String {
         match request {
-            Request::Range(range) => {
-                let old = if range.revision > 0 { format!(" at revision {}", range.revision) } else { String::new() };
-                format!("read {}{old}", self.keys_words(range.keys))
-            }
+            Request::Range(range) => self.read_words(range),
             Request::Txn(txn) => self.transaction_words(*txn),
             Request::LeaseGrant { lease, .. } => format!("granted lease {lease}"),
             Request::LeaseRevoke { lease } => format!("revoked lease {lease}"),
@@ -48,9 +45,19 @@ impl Recording {
         format!("watch {}{from}", self.keys_words(Interval { key: watch.key, end: watch.end }))
     }
 
+    fn read_words(&self, range: &Range) -> String {
+        let old = if range.revision > 0 { format!(" at revision {}", range.revision) } else { String::new() };
+        format!("read {}{old}", self.keys_words(range.keys))
+    }
+
+    /// Keys: `a`, `a to b`, or `a and all keys after it` if the end is `\0`.
     fn keys_words(&self, keys: Interval) -> String {
-        let end = if keys.end.is_some() { format!(" to {}", self.texts.get(keys.end)) } else { String::new() };
-        format!("{}{end}", self.texts.get(keys.key))
+        let first = self.texts.get(keys.key);
+        match keys.end.is_some().then(|| self.texts.get(keys.end)) {
+            None => first.to_owned(),
+            Some("\0") => format!("{first} and all keys after it"),
+            Some(end) => format!("{first} to {end}"),
+        }
     }
 
     fn transaction_words(&self, txn: Txn) -> String {
@@ -71,8 +78,8 @@ impl Recording {
     fn step_words(&self, step: &Step) -> String {
         match step {
             Step::Put { key, value, .. } => format!("put {}={}", self.texts.get(*key), self.value_words(*value)),
-            Step::Delete(keys) => format!("delete {}", self.texts.get(keys.key)),
-            Step::Range(range) => format!("read {}", self.texts.get(range.keys.key)),
+            Step::Delete(keys) => format!("delete {}", self.keys_words(*keys)),
+            Step::Range(range) => self.read_words(range),
             Step::Txn(_) => "another transaction".to_owned(),
             Step::Nothing => "nothing".to_owned(),
         }

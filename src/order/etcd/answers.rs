@@ -2,22 +2,22 @@
 //! Answers are visited in order of revision, so that `KeyCounts` counts keys in one sweep. An unknown revision leaves a
 //! comparison open.
 
+mod steps;
+
 use super::coherence::Incoherence;
 use super::conditions::{hold_all, holds};
-use super::effects::{Change, Class, Effects};
+use super::effects::{Class, Effects};
 use super::key_counts::KeyCounts;
 use super::presence::{Presence, Stay, Teller};
 use super::store::{FIRST_CHANGE, covers, taken};
-use super::timeline::{Revision, State, Timeline, Version, Witness};
+use super::timeline::{Revision, State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{
     Condition, Interval, Operation, Pair, Range, Recording, Relation, Request, Span, Step, Target, Txn,
 };
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
-
-/// Keys in the interval of a delete, at most, that are looked at one by one. With more, the answer is left open.
-const MAX_KEYS_OF_DELETE: usize = 1024;
+use steps::{Own, own};
 
 /// An answer that the revision order excludes. Operations, pairs and results are indices into the recording's tables; versions
 /// are indices into the timeline.
@@ -100,6 +100,13 @@ pub enum Mismatch {
         version: Option<u32>,
         /// The revision before the transaction.
         at: i64,
+    },
+    /// A step of a transaction found a key without the change that an earlier step had made.
+    OwnChange {
+        /// The operation.
+        operation: u32,
+        /// The pair that it found.
+        pair: u32,
     },
     /// A delete of an interval removed more or fewer keys than existed.
     WrongDeletes {
@@ -334,7 +341,7 @@ impl Comparison<'_> {
     fn txn(&mut self, at: u32, operation: &Operation, txn: Txn, comparands: &mut Vec<Comparand>) {
         let before = match self.effects.class(at) {
             Class::Same => operation.revision,
-            _ if wrote(self.recording, self.effects, at, txn) => operation.revision - 1,
+            _ if self.effects.wrote(self.recording, at) => operation.revision - 1,
             _ => return,
         };
         if before == 0 {
@@ -421,91 +428,6 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares the deletes of a transaction.
-    fn deletes(&mut self, counts: &mut KeyCounts<'_>, operation: &Operation, txn: Txn) {
-        let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
-        for (n, (step, result)) in steps.iter().zip(operation.results.of(&self.recording.results)).enumerate() {
-            let Step::Delete(keys) = *step else { continue };
-            self.compared += 1;
-            match keys.end.is_some() {
-                true => self.delete_of_interval(counts, keys, &steps[..n], result.deleted),
-                false => self.delete(counts, keys.key, &steps[..n], result.deleted),
-            }
-        }
-    }
-
-    /// Compares the delete of one key after the earlier steps of its transaction.
-    fn delete(&mut self, counts: &KeyCounts<'_>, key: Symbol, earlier: &[Step], deleted: i64) {
-        let Comparison { recording, timeline, now: (before, at), .. } = *self;
-        let wrong = |version: Option<&Version>| Mismatch::WrongDelete {
-            operation: at,
-            key,
-            version: version.map(|version| timeline.index(version)),
-            at: before,
-        };
-        if let Some(is_there) = left_by(recording, earlier, key) {
-            if is_there != (deleted > 0) {
-                self.decided.push((at, wrong(None)));
-            }
-            return;
-        }
-        match counts.state(key, before) {
-            State::There(version) if deleted == 0 => self.decided.push((at, wrong(Some(version)))),
-            State::Absent(version) if deleted > 0 => self.decided.push((at, wrong(version))),
-            State::Open(_) => match self.presence().there(key, before).filter(|_| deleted == 0) {
-                Some(stay) => self.decided.push((at, Mismatch::Contested { operation: at, key, at: before, stay })),
-                None => self.open += 1,
-            },
-            State::There(_) | State::Absent(_) => {}
-        }
-    }
-
-    /// Compares the number of keys that the delete of an interval removed.
-    fn delete_of_interval(&mut self, counts: &mut KeyCounts<'_>, keys: Interval, earlier: &[Step], deleted: i64) {
-        let Comparison { recording, timeline, now: (before, at), .. } = *self;
-        // A key that no evidence names can have existed only if a revision is unknown.
-        let whole = timeline.known_between(1, before);
-        let is_first = !earlier.iter().any(|step| matches!(step, Step::Put { .. } | Step::Delete(_)));
-        if whole && is_first && counts.count(keys, before, usize::MAX) == deleted {
-            return;
-        }
-        let inside = counts.keys_inside(keys, usize::MAX).to_vec();
-        if inside.len() > MAX_KEYS_OF_DELETE {
-            self.open += 1;
-            return;
-        }
-        let is_sure = |version: &Version| match version.shown_by {
-            Witness::Log(entry) => timeline.is_sure(recording, entry),
-            _ => true,
-        };
-        let (mut least, mut most, mut shown) = (0, 0, None);
-        for key in inside {
-            let (is_there, may_be) = match (left_by(recording, earlier, key), counts.state(key, before)) {
-                (Some(is_there), _) => (is_there, is_there),
-                (None, State::There(version)) if is_sure(version) => {
-                    shown = shown.or(Some((key, version)));
-                    (true, true)
-                }
-                (None, State::Absent(version)) if version.is_none_or(is_sure) => (false, false),
-                (None, _) => (false, true),
-            };
-            least += i64::from(is_there);
-            most += i64::from(may_be);
-        }
-        match shown.filter(|_| deleted == 0) {
-            Some((key, version)) => {
-                let version = Some(timeline.index(version));
-                self.decided.push((at, Mismatch::WrongDelete { operation: at, key, version, at: before }));
-            }
-            None if deleted < least || whole && deleted > most => {
-                let expected = if deleted < least { least } else { most };
-                self.decided.push((at, Mismatch::WrongDeletes { operation: at, deleted, expected, at: before }));
-            }
-            None if least < most || !whole => self.open += 1,
-            None => {}
-        }
-    }
-
     /// Compares the result of a read.
     fn read(&mut self, counts: &mut KeyCounts<'_>, told: &Operation, result: u32, steps: u32) {
         let Comparison { recording, effects, timeline, now: (at, operation), .. } = *self;
@@ -538,7 +460,7 @@ impl Comparison<'_> {
                 let same = |value| range.keys_only || recording.values.same(value, pair.value) != Some(false);
                 let shown = |value| same(value) && pair.revision == number;
                 if !change.value.is_some_and(shown) {
-                    self.mismatch(Mismatch::Unborn { operation, pair: p, at: number });
+                    self.mismatch(Mismatch::OwnChange { operation, pair: p });
                 } else if let Some(version) = timeline.at(pair.key, number).filter(|known| known.change == *change) {
                     self.counted(operation, p, pair.version, (timeline.index(version), version));
                 }
@@ -671,81 +593,6 @@ impl Comparison<'_> {
         for key in inside.into_iter().filter(|key| !found(*key)) {
             self.absent(counts, operation, key, at, own);
         }
-    }
-}
-
-/// Changes of a transaction by its earlier steps, by key.
-type Own = FxHashMap<Symbol, Change>;
-
-/// The changes of a writing transaction that a step finds: the last change of each key before it. A step that reads an old
-/// revision finds none. `None`: an earlier step deleted an interval of too many keys.
-fn own(
-    recording: &Recording,
-    effects: &Effects,
-    counts: &mut KeyCounts<'_>,
-    operation: u32,
-    steps: u32,
-) -> Option<Own> {
-    let mut changes = Own::default();
-    let Operation { request: Request::Txn(txn), failure, results, .. } = recording.operations[operation as usize]
-    else {
-        return Some(changes);
-    };
-    if steps == 0 || !wrote(recording, effects, operation, txn) {
-        return Some(changes);
-    }
-    let taken = taken(txn, !failure).of(&recording.requests.steps);
-    if matches!(taken.get(steps as usize), Some(Step::Range(range)) if range.revision > 0) {
-        return Some(changes);
-    }
-    let before = taken.iter().take(steps as usize);
-    for (step, result) in before.zip(results.of(&recording.results)) {
-        match *step {
-            Step::Put { key, value, .. } => _ = changes.insert(key, Change { key, value: Some(value) }),
-            Step::Delete(keys) if result.deleted > 0 => {
-                let inside = match keys.end.is_some() {
-                    true => counts.keys_inside(keys, usize::MAX),
-                    false => &[keys.key],
-                };
-                if inside.len() > MAX_KEYS_OF_DELETE {
-                    return None;
-                }
-                changes.extend(inside.iter().map(|&key| (key, Change { key, value: None })));
-            }
-            _ => {}
-        }
-    }
-    Some(changes)
-}
-
-/// Whether a transaction certainly made a revision. One that deletes an interval did if it removed a key, though its answer
-/// does not name the keys.
-pub(super) fn wrote(recording: &Recording, effects: &Effects, at: u32, txn: Txn) -> bool {
-    let operation = &recording.operations[at as usize];
-    let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
-    let results = operation.results.of(&recording.results);
-    let is_plain = |step: &Step| !matches!(step, Step::Txn(_) | Step::Nothing);
-    let changes = |(step, removed): (&Step, i64)| matches!(step, Step::Put { .. }) || removed > 0;
-    match effects.class(at) {
-        Class::Write => true,
-        Class::Either if steps.len() == results.len() && steps.iter().all(is_plain) => {
-            steps.iter().zip(results.iter().map(|result| result.deleted)).any(changes)
-        }
-        _ => false,
-    }
-}
-
-/// Whether a key is there after the steps of a transaction; `None` if none of them changes it.
-fn left_by(recording: &Recording, steps: &[Step], key: Symbol) -> Option<bool> {
-    steps.iter().rev().find(|step| touches(recording, step, key)).map(|step| matches!(step, Step::Put { .. }))
-}
-
-/// Whether a step changes a key.
-fn touches(recording: &Recording, step: &Step, wanted: Symbol) -> bool {
-    match step {
-        Step::Put { key, .. } => *key == wanted,
-        Step::Delete(keys) => covers(recording, *keys, wanted),
-        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::agreement::contradicted;
 use super::coherence::{Incoherence, incoherence};
+use super::store::taken;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Range, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
@@ -96,8 +97,8 @@ impl Effects {
         if let Some(class) = failed(operation) {
             return if writes(recording, txn) { class } else { Class::Silent };
         }
-        let taken = if operation.failure { txn.failure } else { txn.success };
-        let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
+        let (steps, results) =
+            (taken(txn, !operation.failure).of(&recording.requests.steps), operation.results.of(&recording.results));
         if steps.len() != results.len() {
             self.misshapen.push(at);
         } else if steps.iter().zip(results).any(|(step, result)| !is_of(recording, step, result)) {
@@ -138,6 +139,27 @@ impl Effects {
     /// The effect of an operation.
     pub fn class(&self, operation: u32) -> Class {
         self.rows[operation as usize].0
+    }
+
+    /// Whether a transaction certainly made a revision. One that deletes an interval did if it removed a key, though its
+    /// answer does not name the keys.
+    pub fn wrote(&self, recording: &Recording, operation: u32) -> bool {
+        let Operation { request: Request::Txn(txn), failure, results, .. } = recording.operations[operation as usize]
+        else {
+            return false;
+        };
+        let steps = taken(txn, !failure).of(&recording.requests.steps);
+        let results = results.of(&recording.results);
+        let is_plain = |step: &Step| !matches!(step, Step::Txn(_) | Step::Nothing);
+        match self.class(operation) {
+            Class::Write => true,
+            Class::Either if steps.len() == results.len() && steps.iter().all(is_plain) => {
+                let changes =
+                    |(step, result): (&Step, &StepResult)| matches!(step, Step::Put { .. }) || result.deleted > 0;
+                steps.iter().zip(results).any(changes)
+            }
+            _ => false,
+        }
     }
 
     /// The keys that a [`Class::Write`] changed, in the order of its steps.

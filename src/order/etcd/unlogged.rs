@@ -9,7 +9,6 @@
 //! `LeaseGrant`, `LeaseRevoke`, `Compact`), `apply` (`newHeader`: the revision of the store after the request).
 
 use super::Analysis;
-use super::answers::wrote;
 use super::effects::{Class, Effects};
 use super::log::{self, Log, Logged, Replayed};
 use super::proofs::{Proof, Proofs};
@@ -357,7 +356,7 @@ fn of_answer(recording: &Recording, effects: &Effects, at: u32) -> Option<Propos
         (Request::Compact { revision }, Outcome::Compacted, _) => Some(Proposal::CompactedBefore(revision)),
         (Request::Compact { revision }, Outcome::Future, _) => Some(Proposal::CompactionOfFuture(revision)),
         (Request::Txn(txn), _, class) => {
-            let wrote = wrote(recording, effects, at, txn);
+            let wrote = effects.wrote(recording, at);
             let fingerprint =
                 fingerprint(recording, txn, operation.failure).filter(|_| wrote || class == Class::Same)?;
             Some(Proposal::Txn(fingerprint, operation.revision, wrote))

@@ -233,9 +233,9 @@ impl About {
             Mismatch::Outdated { operation, version: at, .. }
             | Mismatch::Missing { operation, version: at, .. }
             | Mismatch::Miscounted { operation, version: at, .. } => version(operation, at),
-            Mismatch::Unborn { operation, pair: at, .. } | Mismatch::NotAsked { operation, pair: at } => {
-                pair(operation, at)
-            }
+            Mismatch::Unborn { operation, pair: at, .. }
+            | Mismatch::NotAsked { operation, pair: at }
+            | Mismatch::OwnChange { operation, pair: at } => pair(operation, at),
             Mismatch::WrongBranch { operation, condition, version: at, .. } => {
                 let condition = &recording.requests.conditions[condition as usize];
                 match at {
