@@ -101,6 +101,13 @@ pub struct Txn {
     pub failure: Span,
 }
 
+impl Txn {
+    /// The steps that are taken if the conditions hold, or if they do not.
+    pub fn taken(self, success: bool) -> Span {
+        if success { self.success } else { self.failure }
+    }
+}
+
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Condition {

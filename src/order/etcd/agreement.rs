@@ -24,7 +24,7 @@ pub(super) fn contradicted(recording: &Recording, operation: &Operation, txn: Tx
     if txn.conditions.len == 0 || (operation.failure && txn.conditions.len > 1) {
         return None;
     }
-    let taken = if operation.failure { txn.failure } else { txn.success };
+    let taken = txn.taken(!operation.failure);
     let (steps, results) = (taken.of(&recording.requests.steps), operation.results.of(&recording.results));
     (txn.conditions.start..txn.conditions.start + txn.conditions.len).find(|at| {
         let condition = &recording.requests.conditions[*at as usize];

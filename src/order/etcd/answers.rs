@@ -9,7 +9,7 @@ use super::conditions::{hold_all, holds};
 use super::effects::{Class, Effects};
 use super::key_counts::KeyCounts;
 use super::presence::{Presence, Stay, Teller};
-use super::store::{FIRST_CHANGE, covers, taken};
+use super::store::{FIRST_CHANGE, covers};
 use super::timeline::{Revision, State, Timeline, Version};
 use crate::history::Symbol;
 use crate::history::etcd::{
@@ -223,7 +223,7 @@ pub(super) fn asked(recording: &Recording, operation: &Operation, step: u32) -> 
     match operation.request {
         Request::Range(range) => Some(range),
         Request::Txn(txn) => {
-            let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+            let steps = txn.taken(!operation.failure).of(&recording.requests.steps);
             match steps.get(step as usize) {
                 Some(Step::Range(range)) => Some(*range),
                 _ => None,
@@ -348,7 +348,7 @@ impl Comparison<'_> {
             self.decided.push((at, Mismatch::Founding { operation: at }));
         }
         comparands.push(Comparand { at: before, operation: at, what: Part::Branch });
-        let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
+        let steps = txn.taken(!operation.failure).of(&self.recording.requests.steps);
         for (n, step) in (0..operation.results.len).zip(steps) {
             let Step::Range(range) = step else { continue };
             let asked = if range.revision > 0 { range.revision } else { before };

@@ -3,7 +3,6 @@
 
 use super::agreement::contradicted;
 use super::coherence::{Incoherence, incoherence};
-use super::store::taken;
 use crate::history::Symbol;
 use crate::history::etcd::{Operation, Outcome, Range, Recording, Request, Span, Step, StepResult, Txn, ValueId};
 
@@ -98,7 +97,7 @@ impl Effects {
             return if writes(recording, txn) { class } else { Class::Silent };
         }
         let (steps, results) =
-            (taken(txn, !operation.failure).of(&recording.requests.steps), operation.results.of(&recording.results));
+            (txn.taken(!operation.failure).of(&recording.requests.steps), operation.results.of(&recording.results));
         if steps.len() != results.len() {
             self.misshapen.push(at);
         } else if steps.iter().zip(results).any(|(step, result)| !is_of(recording, step, result)) {
@@ -148,7 +147,7 @@ impl Effects {
         else {
             return false;
         };
-        let steps = taken(txn, !failure).of(&recording.requests.steps);
+        let steps = txn.taken(!failure).of(&recording.requests.steps);
         let results = results.of(&recording.results);
         let is_plain = |step: &Step| !matches!(step, Step::Txn(_) | Step::Nothing);
         match self.class(operation) {

@@ -14,7 +14,6 @@ use super::conditions::branch;
 use super::effects::{Class, Effects};
 use super::log::{self, Log};
 use super::proofs::Proofs;
-use super::store::taken;
 use super::timeline::{State, Timeline};
 use crate::history::Symbol;
 use crate::history::etcd::{Outcome, Recording, Request, Step, Txn};
@@ -585,7 +584,7 @@ fn uses(recording: &Recording, effects: &Effects, timeline: &Timeline, attributi
 
 /// The leases that must be alive for the steps that a transaction took, as far as they are recorded.
 pub fn attached(recording: &Recording, txn: Txn, success: bool) -> impl Iterator<Item = i64> {
-    taken(txn, success).of(&recording.requests.steps).iter().filter_map(|step| match step {
+    txn.taken(success).of(&recording.requests.steps).iter().filter_map(|step| match step {
         Step::Put { lease, .. } if *lease != 0 => Some(*lease),
         _ => None,
     })

@@ -3,7 +3,7 @@
 //! an acknowledged transaction found true proves the same. No values are compared, so this holds for unrecorded values too.
 
 use super::effects::{Class, Effects};
-use super::store::{FIRST_CHANGE, taken};
+use super::store::FIRST_CHANGE;
 use super::timeline::Timeline;
 use crate::history::Symbol;
 use crate::history::etcd::{Condition, Operation, Outcome, Recording, Relation, Request, Step, Target, Txn};
@@ -158,7 +158,7 @@ impl Shown<'_> {
             _ => return,
         };
         let steps = match operation.request {
-            Request::Txn(txn) => taken(txn, !operation.failure).of(&recording.requests.steps),
+            Request::Txn(txn) => txn.taken(!operation.failure).of(&recording.requests.steps),
             _ => &[],
         };
         for (n, result) in operation.results.of(&recording.results).iter().enumerate() {

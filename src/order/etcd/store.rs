@@ -6,7 +6,7 @@
 
 use super::effects::Change;
 use crate::history::Symbol;
-use crate::history::etcd::{Condition, Interval, Recording, Relation, Request, Span, Step, Target, Txn, ValueId};
+use crate::history::etcd::{Condition, Interval, Recording, Relation, Request, Step, Target, Txn, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -129,7 +129,7 @@ impl Store {
             success &= self.holds(recording, condition)?;
         }
         path.push(success);
-        for step in taken(txn, success).of(&recording.requests.steps) {
+        for step in txn.taken(success).of(&recording.requests.steps) {
             if let Step::Txn(inner) = step {
                 self.path(recording, *inner, path)?;
             }
@@ -156,7 +156,7 @@ impl Store {
     /// Whether every step of the taken branches is allowed.
     fn allows<'p>(&self, recording: &Recording, txn: Txn, path: &mut impl Iterator<Item = &'p bool>) -> bool {
         let success = path.next().copied().unwrap_or(true);
-        taken(txn, success).of(&recording.requests.steps).iter().all(|step| match step {
+        txn.taken(success).of(&recording.requests.steps).iter().all(|step| match step {
             Step::Put { key, lease, keeps_value, keeps_lease, .. } => {
                 (*lease == 0 || self.leases.contains_key(lease))
                     && (!(*keeps_value || *keeps_lease) || self.keys.contains_key(key))
@@ -178,7 +178,7 @@ impl Store {
         changes: &mut Vec<Change>,
     ) {
         let success = path.next().copied().unwrap_or(true);
-        for step in taken(txn, success).of(&recording.requests.steps) {
+        for step in txn.taken(success).of(&recording.requests.steps) {
             match *step {
                 Step::Put { key, value, lease, keeps_value, keeps_lease } => {
                     let before = self.keys.get(&key).copied();
@@ -248,16 +248,11 @@ pub fn covers(recording: &Recording, keys: Interval, key: Symbol) -> bool {
     text >= first && (end == "\0" || text < end)
 }
 
-/// The steps of the taken branch.
-pub fn taken(txn: Txn, success: bool) -> Span {
-    if success { txn.success } else { txn.failure }
-}
-
 /// Whether the taken branch reads a revision above the last one, so that etcd refuses the transaction.
 ///
 /// Source: etcd `server/etcdserver/txn/txn.go` (`checkRange`).
 pub(super) fn reads_ahead(recording: &Recording, txn: Txn, success: bool, last: i64) -> bool {
-    let mut steps = taken(txn, success).of(&recording.requests.steps).iter();
+    let mut steps = txn.taken(success).of(&recording.requests.steps).iter();
     steps.any(|step| matches!(step, Step::Range(range) if range.revision > last))
 }
 

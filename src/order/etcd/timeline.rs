@@ -9,7 +9,7 @@ use super::attribution::Supposed;
 use super::attribution::Writer;
 use super::effects::{Change, Class, Effects};
 use super::log::{self, Log, Logged};
-use super::store::{FIRST_CHANGE, taken};
+use super::store::FIRST_CHANGE;
 use crate::history::Symbol;
 use crate::history::etcd::{Recording, Request, Step, ValueId, Watch};
 use crate::ingest::Time;
@@ -547,7 +547,7 @@ fn attaches_otherwise(recording: &Recording, operation: u32, by: Logged) -> bool
     let logged = log::entry(recording, by).map(|entry| entry.request);
     let (Request::Txn(asked), Some(Request::Txn(logged))) = (operation.request, logged) else { return false };
     let success = !operation.failure;
-    taken(asked, success).of(&recording.requests.steps).iter().any(|step| {
+    asked.taken(success).of(&recording.requests.steps).iter().any(|step| {
         let Step::Put { key, .. } = *step else { return false };
         let asked = attached_by(recording, asked, Some(success), key);
         let logged = attached_by(recording, logged, None, key);
@@ -674,7 +674,7 @@ fn pairs(recording: &Recording, by_revision: &Statements<'_>) -> Vec<Statement> 
     for (at, operation) in (0..).zip(&recording.operations) {
         let steps = match operation.request {
             Request::Range(range) if range.keys_only => continue,
-            Request::Txn(txn) => taken(txn, !operation.failure).of(&recording.requests.steps),
+            Request::Txn(txn) => txn.taken(!operation.failure).of(&recording.requests.steps),
             _ => &[],
         };
         for (n, result) in operation.results.of(&recording.results).iter().enumerate() {

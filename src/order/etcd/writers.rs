@@ -352,7 +352,7 @@ impl Builder<'_> {
             Some(other) => *other = change,
             None => changes.push(change),
         };
-        let taken = if success { txn.success } else { txn.failure };
+        let taken = txn.taken(success);
         for (n, step) in taken.of(&self.recording.requests.steps).iter().enumerate() {
             match step {
                 Step::Put { key, value, .. } => set(&mut changes, Change { key: *key, value: Some(*value) }),

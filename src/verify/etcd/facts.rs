@@ -226,7 +226,7 @@ impl<'r> Records<'r> {
         if operation.outcome != Outcome::Answered {
             return None;
         }
-        let steps = if operation.failure { txn.failure } else { txn.success }.of(&self.recording.requests.steps);
+        let steps = txn.taken(!operation.failure).of(&self.recording.requests.steps);
         let results = operation.results.of(&self.recording.results);
         let mut written = Vec::new();
         for (step, result) in steps.iter().zip(results) {
@@ -249,9 +249,7 @@ impl<'r> Records<'r> {
     /// The values in an answer for a key at a revision.
     fn found(&self, operation: &'r Operation, key: Symbol, revision: i64) -> impl Iterator<Item = ValueId> {
         let steps = match operation.request {
-            Request::Txn(txn) => {
-                if operation.failure { txn.failure } else { txn.success }.of(&self.recording.requests.steps)
-            }
+            Request::Txn(txn) => txn.taken(!operation.failure).of(&self.recording.requests.steps),
             _ => &[],
         };
         let keys_only = move |at: usize| match (operation.request, steps.get(at)) {

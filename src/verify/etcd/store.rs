@@ -195,7 +195,7 @@ impl<'r> Store<'r> {
         if answer.is_some_and(|answer| answer.failure == success) {
             return Err(format!("the conditions are {}", if success { "true" } else { "false" }));
         }
-        let steps = if success { txn.success } else { txn.failure }.of(&requests.steps);
+        let steps = txn.taken(success).of(&requests.steps);
         if answer.is_some_and(|answer| answer.results.len() != steps.len()) {
             return Err(format!("the transaction has {} steps", steps.len()));
         }

@@ -2,7 +2,7 @@
 
 use super::super::effects::{Change, Effects};
 use super::super::key_counts::KeyCounts;
-use super::super::store::{covers, taken};
+use super::super::store::covers;
 use super::super::timeline::{State, Version, Witness};
 use super::{Comparison, Mismatch};
 use crate::history::Symbol;
@@ -16,7 +16,7 @@ const MAX_KEYS_OF_DELETE: usize = 1024;
 impl Comparison<'_> {
     /// Compares the deletes of a transaction.
     pub(super) fn deletes(&mut self, counts: &mut KeyCounts<'_>, operation: &Operation, txn: Txn) {
-        let steps = taken(txn, !operation.failure).of(&self.recording.requests.steps);
+        let steps = txn.taken(!operation.failure).of(&self.recording.requests.steps);
         for (n, (step, result)) in steps.iter().zip(operation.results.of(&self.recording.results)).enumerate() {
             let Step::Delete(keys) = *step else { continue };
             self.compared += 1;
@@ -118,7 +118,7 @@ pub(super) fn own(
     if steps == 0 || !effects.wrote(recording, operation) {
         return Some(changes);
     }
-    let taken = taken(txn, !failure).of(&recording.requests.steps);
+    let taken = txn.taken(!failure).of(&recording.requests.steps);
     if matches!(taken.get(steps as usize), Some(Step::Range(range)) if range.revision > 0) {
         return Some(changes);
     }

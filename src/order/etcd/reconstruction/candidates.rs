@@ -3,7 +3,7 @@
 use super::super::attachment::{Attached, attached_by};
 use super::super::effects::Answered;
 use super::super::lease::attached;
-use super::super::store::{covers, reads_ahead, taken};
+use super::super::store::{covers, reads_ahead};
 use super::Writer;
 use super::problem::{Gap, Problem};
 use super::state::{State, holds};
@@ -152,7 +152,7 @@ fn effect(
         return Ok(Vec::new());
     }
     let mut changes: Vec<Changed> = Vec::new();
-    for (n, step) in taken(txn, success).of(&recording.requests.steps).iter().enumerate() {
+    for (n, step) in txn.taken(success).of(&recording.requests.steps).iter().enumerate() {
         match *step {
             Step::Put { keeps_value: true, .. } | Step::Put { keeps_lease: true, .. } => return Err(NotTold),
             Step::Put { key: name, value, .. } => {

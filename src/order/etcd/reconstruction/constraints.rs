@@ -1,7 +1,7 @@
 //! Constraints on the state at a revision, from answers and events. Only those that the search can check early, by keys.
 
 use super::super::effects::Class;
-use super::super::store::{covers, taken};
+use super::super::store::covers;
 use super::Known;
 use super::state::{Keys, State, holds};
 use crate::history::Symbol;
@@ -128,7 +128,7 @@ impl<'a> Constraints<'a> {
         if !conditions.is_empty() && conditions.iter().all(|c| !c.keys.end.is_some() && known(c.keys.key)) {
             self.add(before, Constraint::Decided { conditions: txn.conditions, success: !operation.failure });
         }
-        let steps = taken(txn, !operation.failure).of(&recording.requests.steps);
+        let steps = txn.taken(!operation.failure).of(&recording.requests.steps);
         let told = || steps.iter().zip(operation.results.of(&recording.results));
         for (step, result) in told() {
             if let Step::Range(range) = step

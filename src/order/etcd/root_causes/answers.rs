@@ -7,7 +7,7 @@ use crate::history::etcd::{Interval, Operation, Recording, Request, Step};
 use crate::order::etcd::answers::Mismatch;
 use crate::order::etcd::effects::Effects;
 use crate::order::etcd::regression::{Regression, Regressions};
-use crate::order::etcd::store::{covers, taken};
+use crate::order::etcd::store::covers;
 use crate::order::etcd::streams::WatchViolation;
 use crate::order::etcd::timeline::{Contradiction, Timeline, Witness};
 use rustc_hash::FxHashMap;
@@ -269,7 +269,8 @@ impl About {
 fn ranges(recording: &Recording, operation: &Operation) -> Vec<Interval> {
     match operation.request {
         Request::Range(range) => vec![range.keys],
-        Request::Txn(txn) => taken(txn, !operation.failure)
+        Request::Txn(txn) => txn
+            .taken(!operation.failure)
             .of(&recording.requests.steps)
             .iter()
             .filter_map(|step| match step {
