@@ -8,7 +8,7 @@ use super::super::request::{ContinueToken, Verb};
 use super::super::resource::Key;
 use super::super::revision::Revision;
 use super::super::scope::{Attributes, Deletion};
-use super::deletion::Hold;
+use super::deletion::{Hold, shows_deletion};
 use super::fields::Source;
 use super::{Batch, Tables};
 use crate::ingest::Found;
@@ -75,8 +75,7 @@ impl Batch {
         let created = timestamp::parse(&metadata.creation_timestamp)
             .and_then(|time| u32::try_from(time.0.div_euclid(1_000_000_000)).ok())
             .unwrap_or(0);
-        // A recorder that cuts bodies may omit the deletionTimestamp.
-        let deletion = match (metadata.deletion_timestamp.is_empty(), whole && source.recorded_fields.is_none()) {
+        let deletion = match (metadata.deletion_timestamp.is_empty(), shows_deletion(&source, whole)) {
             (false, _) => Deletion::Begun,
             (true, true) => Deletion::NotBegun,
             (true, false) => Deletion::Unknown,

@@ -35,11 +35,24 @@ impl Hold {
     }
 }
 
+/// Whether an object would show a deletionTimestamp. A recorder that cuts bodies may omit it, unless it lists it among the kept
+/// fields. `whole`: whether the body shows more than metadata.
+pub(super) fn shows_deletion(source: &Source<'_, '_>, whole: bool) -> bool {
+    match source.recorded_fields {
+        Some(recorded) => names_any(recorded, &["metadata", "metadata.deletionTimestamp"]),
+        None => whole,
+    }
+}
+
+fn names_any(recorded: &str, paths: &[&str]) -> bool {
+    recorded.split(' ').any(|path| paths.contains(&path))
+}
+
 /// Whether `metadata` would show finalizers and a grace period. A body without creationTimestamp was cut to identity. A recorder
 /// that lists the kept fields must list the finalizers, or show by the grace period that it keeps such fields: servers always set
 /// one, perhaps 0, when they mark an object (apiserver registry/generic/registry/store.go, markAsDeleting).
 fn shows_metadata(metadata: &Metadata<'_>, recorded: Option<&str>) -> bool {
-    let names = |recorded: &str| recorded.split(' ').any(|path| matches!(path, "metadata" | "metadata.finalizers"));
+    let names = |recorded: &str| names_any(recorded, &["metadata", "metadata.finalizers"]);
     !metadata.creation_timestamp.is_empty()
         && recorded.is_none_or(|recorded| metadata.deletion_grace_period_seconds.is_some() || names(recorded))
 }
