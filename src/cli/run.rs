@@ -119,7 +119,7 @@ fn show_cluster(
         return Ok(());
     }
     match question {
-        Some(question) => evidence::write(page, history, &order.timeline, question)?,
+        Some(question) => evidence::write(page, history, &order, question)?,
         None => {
             // No rule runs: only the parts of the judgement about the evidence itself are needed.
             let skip = RULES.iter().map(|rule| rule.slug.to_owned()).collect();

@@ -78,8 +78,16 @@ impl Verb {
         }
     }
 
+    /// The verbs whose answer lists a state. A DELETECOLLECTION answers with the state that it deletes.
+    pub const LISTS: [Verb; 2] = [Verb::List, Verb::DeleteCollection];
+
     /// The verbs that may change the store.
     pub const WRITES: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+
+    /// Whether the options of the request may say which state it is about: those of reads, and of a DELETECOLLECTION.
+    pub fn selects_state(self) -> bool {
+        !self.is_write() || self == Verb::DeleteCollection
+    }
 
     /// Whether the verb may change the store.
     pub fn is_write(self) -> bool {

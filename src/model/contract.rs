@@ -251,7 +251,7 @@ pub fn promise(history: &History, operation: &Operation, stream: Option<&Stream>
         (Verb::Get, Asked::Unset) => (Promise::MostRecent, &GET_UNSET),
         (Verb::Get, Asked::Any) => (Promise::Any, &GET_ANY),
         (Verb::Get, Asked::From) => (Promise::NotOlderThan(asked), &GET_FROM),
-        (Verb::List, Asked::Unset) => (Promise::MostRecent, &LIST_UNSET),
+        (Verb::List | Verb::DeleteCollection, Asked::Unset) => (Promise::MostRecent, &LIST_UNSET),
         (Verb::List, Asked::Any) => (Promise::Any, &LIST_ANY),
         (Verb::List, Asked::From) => (Promise::NotOlderThan(asked), &LIST_FROM),
         (Verb::List, Asked::Exact) => (Promise::Exact(asked), &LIST_EXACT),

@@ -4,6 +4,7 @@
 //! Observations (lists, streams, reads, sent bases) and own commits are kept apart. Deliberate reads of the past (exact
 //! revisions, continued lists, streams that go back) can raise a frontier but never lower it.
 
+use super::deleted_item::is_unmarked;
 use super::flags::Flags;
 use super::observation::{
     ByKey, Facts, FactsByTime, Observations, PerKeyMax, Reading, Records, RunningMax, SortableFact,
@@ -12,21 +13,31 @@ use super::settlement::removes;
 use super::shown::EvidenceRef;
 use super::shown::Observation;
 use super::watermark::Walk;
-use super::{Order, ReflectorChains, Start, Version};
+use super::{Order, ReflectorChains, Start, Timeline, Version};
 use crate::history::{
-    Asked, ClockId, DeliveryKind, History, IdentifiedBy, IncarnationId, KeyId, Marks, Operation, OperationId,
+    Asked, ClockId, DeliveryKind, History, IdentifiedBy, IncarnationId, Item, KeyId, Marks, Operation, OperationId,
     ResourceId, Revision, ScopeId, Symbol, Verb,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// A removal that the session itself requested.
+/// A removal that the session itself requested, or the item of its DELETECOLLECTION, which may only be marked for deletion.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRemoval {
     /// Uid of the removed object.
     pub uid: Symbol,
     /// The removing request.
     pub operation: OperationId,
+    /// The version that the answer of a DELETECOLLECTION lists; none for the removal of one object.
+    pub listed: Revision,
+}
+
+impl OwnRemoval {
+    /// Whether a version of the object is one from before the removal.
+    pub fn excludes(&self, history: &History, timeline: &Timeline, shown: &Item) -> bool {
+        let is_before = || shown.revision <= self.listed || is_unmarked(history, timeline, shown);
+        self.uid == shown.uid && (!self.listed.is_some() || is_before())
+    }
 }
 
 /// The observations and commits of one session for one resource.
@@ -345,6 +356,14 @@ impl Collection<'_> {
                 self.add(number, Kind::Progress, fact);
             }
             Verb::Watch => self.watch(id, o, number, resource),
+            Verb::DeleteCollection if o.is_answered() && !o.marks.has(Marks::DRY_RUN) => {
+                for item in history.items_of(o).iter().filter(|item| item.uid.is_some()) {
+                    if is_unmarked(history, &order.timeline, item) {
+                        let removal = OwnRemoval { uid: item.uid, operation: id, listed: item.revision };
+                        self.removals.entry(number).or_default().entry(item.key).or_default().push(removal);
+                    }
+                }
+            }
             _ => {
                 if !o.key.is_some() {
                     return;
@@ -371,7 +390,7 @@ impl Collection<'_> {
                     self.add(number, Kind::Object, self.facts.answer(id));
                 }
                 if removes(o) && o.answer_uid.is_some() {
-                    let removal = OwnRemoval { uid: o.answer_uid, operation: id };
+                    let removal = OwnRemoval { uid: o.answer_uid, operation: id, listed: Revision::NONE };
                     self.removals.entry(number).or_default().entry(o.key).or_default().push(removal);
                 }
             }

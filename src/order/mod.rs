@@ -14,6 +14,7 @@
 pub(crate) mod chain;
 mod claim;
 pub(crate) mod clock;
+mod deleted_item;
 #[doc(hidden)]
 pub mod etcd;
 mod flags;
@@ -40,6 +41,7 @@ pub(crate) mod watermark;
 pub use self::{
     chain::{Chain, ReflectorChains, Start, Step},
     clock::{ClockStep, Clocks, Relation},
+    deleted_item::{DeletedItem, DeletedItems},
     frontier::{Frontier, Frontiers, Scopes, held, is_deliberate, remembers},
     lifetime::{Death, Lifetime, Lifetimes},
     observation::{PerKeyMax, Records, RunningMax},
@@ -90,6 +92,8 @@ pub struct Order {
     pub clocks: Clocks,
     /// The watermarks over time.
     pub watermarks: Watermarks,
+    /// Items of answered DELETECOLLECTIONs.
+    pub deleted_items: DeletedItems,
     /// Reflector chains.
     pub chains: ReflectorChains,
     /// Sessions.
@@ -112,12 +116,14 @@ impl Order {
         let clocks = Clocks::bound(history, &unknown, &mut counter, &watermarks, options.clock_skew);
         drop(counter);
         timeline.bound_removals(history, &clocks, &watermarks);
+        let deleted_items = DeletedItems::collect(history, &timeline, &clocks, &watermarks);
         let chains = ReflectorChains::build(history, &timeline, &clocks, &watermarks);
         let sessions = Sessions::build(history, &clocks, &options.same_process);
         let mut order = Order {
             timeline,
             clocks,
             watermarks,
+            deleted_items,
             chains,
             sessions,
             frontiers: Frontiers::default(),
@@ -143,7 +149,7 @@ impl Order {
     /// The revision of a list and the evidence for it; `None` without an answer or a known revision.
     pub fn list_revision(&self, history: &History, id: OperationId) -> Option<(Revision, ListRevision)> {
         let o = history.operation(id);
-        if o.verb != Verb::List || !o.is_answered() {
+        if !Verb::LISTS.contains(&o.verb) || !o.is_answered() {
             return None;
         }
         if o.answered.is_some() {

@@ -284,7 +284,7 @@ impl<'h> Presence<'h> {
         let history = self.history;
         let lists = self.known.lists.get_or_init(|| {
             let mut lists: FxHashMap<Revision, Vec<OperationId>> = FxHashMap::default();
-            let reads = history.operations.all_of_verbs(&[Verb::List]).filter(|(_, o)| o.is_answered());
+            let reads = history.operations.all_of_verbs(&Verb::LISTS).filter(|(_, o)| o.is_answered());
             for (id, o) in reads.filter(|(_, o)| o.marks.has(Marks::LIST_ANSWER) && o.answered.is_some()) {
                 lists.entry(o.answered).or_default().push(id);
             }

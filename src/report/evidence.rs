@@ -8,7 +8,7 @@ use crate::history::{
     Delivery, DeliveryKind, History, IncarnationId, KeyId, Marks, Operation, Outcome, Revision, ServerId, Symbol,
 };
 use crate::ingest::{Position, Time};
-use crate::order::{Change, Timeline};
+use crate::order::{Change, Order};
 use std::io;
 
 /// The records to show.
@@ -36,7 +36,7 @@ struct Record {
 /// Writes the records, in order of revision, then of time.
 ///
 /// For a key its versions come first, as all records together show them.
-pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, question: &Question) -> io::Result<()> {
+pub fn write(page: &mut Page<'_>, history: &History, order: &Order, question: &Question) -> io::Result<()> {
     let mut rows = rows(history);
     // A path without a resource leaves a key without one.
     rows.retain(|row| history.resource_of(row.key).is_some());
@@ -49,7 +49,7 @@ pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, questi
                 .collect();
             rows.retain(|row| keys[row.key.index()]);
             for key in (0..keys.len() as u32).map(KeyId).filter(|key| keys[key.index()]) {
-                versions(page, history, timeline, key)?;
+                versions(page, history, order, key)?;
             }
             page.paragraph(0, Tone::Title, &format!("Records about {wanted}: {}", rows.len()))?;
         }
@@ -92,7 +92,8 @@ pub fn write(page: &mut Page<'_>, history: &History, timeline: &Timeline, questi
 }
 
 /// The versions of one key, each with its source.
-fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: KeyId) -> io::Result<()> {
+fn versions(page: &mut Page<'_>, history: &History, order: &Order, key: KeyId) -> io::Result<()> {
+    let timeline = &order.timeline;
     let versions = timeline.versions(key);
     page.paragraph(0, Tone::Title, &format!("{}: {}", history.key_name(key), count(versions.len() as u64, "version")))?;
     let rows: Vec<_> = versions
@@ -130,6 +131,12 @@ fn versions(page: &mut Page<'_>, history: &History, timeline: &Timeline, key: Ke
         let before = removal.before.map_or_else(String::new, |r| format!(" and below {r}"));
         let request = history.request_name(&history.operation(removal.operation));
         page.paragraph(2, Tone::Plain, &format!("deleted above revision {}{before} by {request}", removal.after))?;
+    }
+    for item in order.deleted_items.of_key(key) {
+        let before = item.before.map_or_else(String::new, |r| format!(" and below {r}"));
+        let request = history.request_name(&history.operation(item.operation));
+        let says = format!("deleted or marked for deletion above revision {}{before} by {request}", item.listed);
+        page.paragraph(2, Tone::Plain, &says)?;
     }
     page.gap()
 }

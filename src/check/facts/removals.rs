@@ -1,42 +1,93 @@
-//! Removals at unknown revisions. Input: answered requests that removed an object. Output: the interval that bounds each
-//! removal, by the writes that were sent after its answer or by the next object of the name.
+//! Removals at unknown revisions. Input: answered requests that removed an object, or marked it for deletion. Output: the
+//! interval that bounds each removal, by the writes that were sent after its answer or by the next object of the name.
 
 use crate::check::{Evidence, Fact};
 use crate::history::{
-    KeyId, Marks, Operation, OperationId, ResourceId, Revision, Scope, ScopeId, Subresource, Symbol, Verb,
+    Item, KeyId, Marks, Operation, OperationId, ResourceId, Revision, Scope, ScopeId, Subresource, Symbol, Verb,
 };
-use crate::order::{Change, Origin, Provenance, Removal, Timeline, Version};
+use crate::order::{Change, DeletedItem, Origin, Provenance, Removal, Timeline, Version};
 use rustc_hash::FxHashMap;
 
-/// A removal of an object that was certainly done at or below a revision.
-pub fn through<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, revision: Revision) -> Option<&'e Removal> {
-    if !uid.is_some() {
-        return None;
+/// A request whose answer proves that a version is no longer the current one: the object is gone, or marked for deletion.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The key of the object.
+    pub key: KeyId,
+    /// Its uid.
+    pub uid: Symbol,
+    /// The request.
+    pub operation: OperationId,
+    /// The change lies above this revision.
+    pub after: Revision,
+    /// The change lies below this revision, if evidence bounds it.
+    pub before: Option<Revision>,
+    /// Whether the object is certainly gone.
+    pub is_gone: bool,
+}
+
+impl From<&Removal> for Ended {
+    fn from(removal: &Removal) -> Ended {
+        let Removal { key, uid, operation, after, before } = *removal;
+        Ended { key, uid, operation, after, before, is_gone: true }
     }
-    let done = |r: &&Removal| is_bounded(r) && r.before.is_some_and(|before| before <= revision.next());
-    evidence.order.timeline.removals_of(key, uid).iter().find(done)
 }
 
-/// Whether a removal lies between two revisions that do not contradict each other.
-pub fn is_bounded(removal: &Removal) -> bool {
-    removal.before.is_some_and(|before| removal.after < before)
+impl From<&DeletedItem> for Ended {
+    fn from(item: &DeletedItem) -> Ended {
+        let DeletedItem { key, uid, operation, listed, before, .. } = *item;
+        Ended { key, uid, operation, after: listed, before, is_gone: false }
+    }
 }
 
-/// A removal of an object at an unknown revision that was answered before a read or a watch was sent.
-pub fn answered_before<'e>(evidence: &Evidence<'e>, key: KeyId, uid: Symbol, o: &Operation) -> Option<&'e Removal> {
-    let mut removals = evidence.order.timeline.removals_of(key, uid).iter().filter(|r| r.uid.is_some());
-    removals.find(|r| {
-        let removed = evidence.history.operation(r.operation);
-        evidence.order.clocks.before((removed.ret, removed.clock), (o.invoke, o.clock))
-    })
+impl Ended {
+    /// Whether the change lies between two revisions that do not contradict each other.
+    pub fn is_bounded(&self) -> bool {
+        self.before.is_some_and(|before| self.after < before)
+    }
+
+    /// The change of the object in words: "x was removed".
+    pub fn says(&self, evidence: &Evidence<'_>) -> String {
+        let name = evidence.history.key_name(self.key);
+        if self.is_gone { format!("{name} was removed") } else { format!("{name} was removed or marked for deletion") }
+    }
+
+    /// The same as the end of a sentence about an earlier moment: "had been removed".
+    pub fn had_been(&self) -> &'static str {
+        if self.is_gone { "had been removed" } else { "had been removed or marked for deletion" }
+    }
 }
 
-/// The facts that an object was removed, and by which revision.
-pub fn facts(evidence: &Evidence<'_>, removal: &Removal) -> Vec<Fact> {
+/// The requests that ended a version.
+fn ends<'e>(evidence: &Evidence<'e>, shown: &Item) -> impl Iterator<Item = Ended> + use<'e> {
+    let order = evidence.order;
+    let removals = order.timeline.removals_of(shown.key, shown.uid).iter().filter(|removal| removal.uid.is_some());
+    removals
+        .map(Ended::from)
+        .chain(order.deleted_items.ending(evidence.history, &order.timeline, shown).map(Ended::from))
+}
+
+/// The request that ended a version, certainly at or below a revision.
+pub fn through(evidence: &Evidence<'_>, shown: &Item, revision: Revision) -> Option<Ended> {
+    let is_done = |ended: &Ended| ended.before.is_some_and(|before| before <= revision.next());
+    ends(evidence, shown).filter(Ended::is_bounded).find(is_done)
+}
+
+/// The request that ended a version and was answered before another request was sent.
+pub fn answered_before(evidence: &Evidence<'_>, shown: &Item, o: &Operation) -> Option<Ended> {
+    ends(evidence, shown).find(|ended| is_answered_before(evidence, ended.operation, o))
+}
+
+/// Whether a request was answered before another one was sent.
+pub fn is_answered_before(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
+    let earlier = evidence.history.operation(id);
+    evidence.order.clocks.before((earlier.ret, earlier.clock), (o.invoke, o.clock))
+}
+
+/// The facts that an object was removed or marked for deletion, and by which revision.
+pub fn facts(evidence: &Evidence<'_>, removal: Ended) -> Vec<Fact> {
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(removal.operation);
-    let says = format!("{} was removed", history.key_name(removal.key));
-    let gone = evidence.operation(removal.operation, Revision::NONE, says);
+    let gone = evidence.operation(removal.operation, Revision::NONE, removal.says(evidence));
     let mut facts = vec![Fact { key: removal.key, uid: removal.uid, ..gone }];
     let Some(before) = removal.before else { return facts };
     let resource = history.resource_of(removal.key);

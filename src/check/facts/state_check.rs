@@ -2,12 +2,13 @@
 //! order ([`Flaw`]). Trap: a missing key counts only inside the range that [`Absence`] names.
 
 use crate::check::facts::live_keys::{LiveKeys, by_path, path};
-use crate::check::facts::removals;
+use crate::check::facts::removals::{self, Ended};
 use crate::check::{Draft, Evidence, Fact, Kind};
 use crate::history::{
-    Asked, History, IncarnationId, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId, Symbol, Verb,
+    Asked, AttributesId, History, IncarnationId, Item, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
+    ScopeId, Symbol, Verb,
 };
-use crate::order::{After, Life, Presence, Removal, Version};
+use crate::order::{After, Life, Presence, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One object of a shown state.
@@ -19,8 +20,25 @@ pub struct Shown {
     pub uid: Symbol,
     /// Its version.
     pub revision: Revision,
+    /// Its content.
+    pub attributes: AttributesId,
     /// The delivery that showed it, in a stream.
     pub delivery: Option<usize>,
+}
+
+impl From<&Item> for Shown {
+    fn from(item: &Item) -> Shown {
+        let Item { key, uid, revision, attributes } = *item;
+        Shown { key, uid, revision, attributes, delivery: None }
+    }
+}
+
+impl Shown {
+    /// The version that it is.
+    pub fn version(&self) -> Item {
+        let Shown { key, uid, revision, attributes, .. } = *self;
+        Item { key, uid, revision, attributes }
+    }
 }
 
 /// The meaning of a key that the state lacks.
@@ -138,8 +156,8 @@ impl<'h> Examiner<'h> {
             let later = timeline.next(item.key, item.revision).filter(|v| timeline.revision(*v) <= snapshot.revision);
             if let Some(later) = later {
                 flaws.push(self.outdated(snapshot, item, &timeline.version(later)));
-            } else if let Some(removal) = removals::through(&self.evidence, item.key, item.uid, snapshot.revision)
-                && removal.before.is_some_and(|before| item.revision < before)
+            } else if let Some(removal) = removals::through(&self.evidence, &item.version(), snapshot.revision)
+                && Some(item.revision) < removal.before
             {
                 flaws.push(self.gone(snapshot, item, removal));
             }
@@ -285,19 +303,20 @@ impl<'h> Examiner<'h> {
         }
     }
 
-    fn gone(&self, snapshot: &Snapshot, item: &Shown, removal: &Removal) -> Flaw {
+    fn gone(&self, snapshot: &Snapshot, item: &Shown, removal: Ended) -> Flaw {
         let name = self.evidence.history.key_name(item.key);
         let mut facts = removals::facts(&self.evidence, removal);
         facts.push(self.at(snapshot));
         facts.push(self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)));
         Flaw {
             key: item.key,
-            says: format!("shows {name}, which had been removed"),
+            says: format!("shows {name}, which {}", removal.had_been()),
             facts,
-            reason: format!(
-                "The state of revision {} holds no object that was removed at or below it.",
-                snapshot.revision
-            ),
+            reason: if removal.is_gone {
+                format!("The state of revision {} holds no object that was removed at or below it.", snapshot.revision)
+            } else {
+                format!("The state of revision {} shows each object as it was after that deletion.", snapshot.revision)
+            },
             open: None,
         }
     }

@@ -1,14 +1,14 @@
 #![doc = include_str!("../../../docs/rules/stale-consistent-read.md")]
 
 use crate::check::etcd;
-use crate::check::facts::removals::AnsweredDeletions;
+use crate::check::facts::removals::{AnsweredDeletions, Ended};
 use crate::check::facts::staleness;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::{absence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Operation, OperationId, Verb};
+use crate::history::{Item, Operation, OperationId, Verb};
 use crate::model::{Promise, promise};
-use crate::order::{ListRevision, Removal};
+use crate::order::ListRevision;
 use std::cell::OnceCell;
 
 /// The rule.
@@ -25,12 +25,12 @@ pub const RULE: Rule = Rule {
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let deletions = OnceCell::new();
-    for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
+    for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List, Verb::DeleteCollection]) {
         if promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
             continue;
         }
         match o.verb {
-            Verb::List => list(evidence, ruling, id, &o, &deletions),
+            Verb::List | Verb::DeleteCollection => list(evidence, ruling, id, &o, &deletions),
             _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
             _ if absence::is_absence(&o) => absent(evidence, ruling, id, &o),
             _ => {}
@@ -62,8 +62,7 @@ fn list(
     });
     let Some(lag) = lag else {
         let items = evidence.history.items_of(o).iter();
-        let shown =
-            items.filter_map(|item| Some((item, removals::answered_before(evidence, item.key, item.uid, o)?))).next();
+        let shown = items.filter_map(|item| Some((item, removals::answered_before(evidence, item, o)?))).next();
         if let Some((item, removal)) = shown {
             let fact = evidence.item(id, item.key, item.uid, revision, "the list showed it".to_owned());
             still_there(evidence, ruling, o, removal, fact);
@@ -105,20 +104,22 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         }
         return;
     }
-    if let Some(removal) = removals::answered_before(evidence, o.key, o.answer_uid, o) {
+    let shown = Item { key: o.key, uid: o.answer_uid, revision: o.answered, attributes: o.attributes };
+    if let Some(removal) = removals::answered_before(evidence, &shown, o) {
         still_there(evidence, ruling, o, removal, fact());
     }
 }
 
-fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, removal: &Removal, fact: Fact) {
+fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, removal: Ended, fact: Fact) {
     let name = evidence.history.key_name(removal.key);
-    let says = format!("{name} was removed");
+    let says = removal.says(evidence);
     let facts = vec![Fact { key: removal.key, ..evidence.operation(removal.operation, removal.after, says) }, fact];
     ruling.found(Draft {
         summary: format!(
-            "{} asked for the most recent state ({}) and received {name}, which had been removed before",
+            "{} asked for the most recent state ({}) and received {name}, which {} before",
             evidence.observer_words(o),
-            evidence.history.request_name(o)
+            evidence.history.request_name(o),
+            removal.had_been()
         ),
         ..bare(evidence, o, facts)
     });

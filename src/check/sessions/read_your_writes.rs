@@ -4,7 +4,7 @@ use crate::check::facts::absence;
 use crate::check::facts::absence::is_absence;
 use crate::check::facts::awareness::doubt;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
+use crate::history::{Asked, Item, KeyId, Marks, Operation, OperationId, Revision, Verb};
 use crate::order::{EvidenceRef, Frontier, held, is_deliberate, remembers};
 
 /// The rule.
@@ -49,7 +49,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             Verb::Get if o.is_answered() && !deliberate() && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
-                if !observer.removed(o.key, o.answer_uid, fact, ruling) {
+                let shown = Item { key: o.key, uid: o.answer_uid, revision: o.answered, attributes: o.attributes };
+                if !observer.removed(&shown, fact, ruling) {
                     observer.object(o.answered, fact, ruling);
                 }
             }
@@ -79,7 +80,7 @@ impl Observer<'_> {
         ruling.checked(o.incarnation);
         for item in history.items_of(o).iter().filter(|_| !self.frontier.removals.is_empty()) {
             let fact = || self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
-            if self.removed(item.key, item.uid, fact, ruling) {
+            if self.removed(item, fact, ruling) {
                 return;
             }
         }
@@ -115,12 +116,14 @@ impl Observer<'_> {
 
     /// Reports an object that an own request had removed and that is shown alive. The uid distinguishes it from a later
     /// object.
-    fn removed(&self, key: KeyId, uid: Symbol, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
+    fn removed(&self, shown: &Item, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
-        let Some(removals) = self.frontier.removals.get(&key).filter(|_| uid.is_some()) else { return false };
+        let key = shown.key;
+        let Some(removals) = self.frontier.removals.get(&key).filter(|_| shown.uid.is_some()) else { return false };
         let own = removals.iter().find(|removal| {
             let removal_op = history.operation(removal.operation);
-            removal.uid == uid && order.clocks.before((removal_op.ret, removal_op.clock), (o.invoke, o.clock))
+            removal.excludes(history, &order.timeline, shown)
+                && order.clocks.before((removal_op.ret, removal_op.clock), (o.invoke, o.clock))
         });
         let Some(own) = own else { return false };
         // The finding names the removal's revision if the revision order has it.

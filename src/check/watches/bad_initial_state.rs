@@ -74,7 +74,13 @@ fn snapshot(evidence: &Evidence<'_>, view: &StreamView<'_>, revision: Revision) 
         if !d.key.is_some() {
             continue;
         }
-        let shown = Some(Shown { key: d.key, uid: d.uid, revision: d.revision, delivery: Some(index) });
+        let shown = Some(Shown {
+            key: d.key,
+            uid: d.uid,
+            revision: d.revision,
+            attributes: d.attributes,
+            delivery: Some(index),
+        });
         let of_key = live.entry(d.key).or_default();
         if misdated || d.kind == DeliveryKind::Deleted {
             for at in of_key.drain(..) {
@@ -133,20 +139,28 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
         return;
     }
     for item in &state.items {
-        let Some(removal) = removals::answered_before(evidence, item.key, item.uid, &o) else { continue };
+        let Some(removal) = removals::answered_before(evidence, &item.version(), &o) else { continue };
         // A removal at or below the marker makes the state itself wrong, which the examiner reports.
-        if removals::through(evidence, item.key, item.uid, state.revision).is_some() {
+        if removals::through(evidence, &item.version(), state.revision).is_some() {
             continue;
         }
         let name = evidence.history.key_name(item.key);
-        let removed = evidence.operation(removal.operation, removal.after, format!("{name} was removed"));
+        let removed = evidence.operation(removal.operation, removal.after, removal.says(evidence));
         let mut facts = vec![Fact { key: item.key, uid: item.uid, ..removed }];
         facts.push(evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())));
         let shown =
             |index| evidence.delivery(index, view.watch, format!("received {}", evidence.delivery_words(index)));
         facts.extend(item.delivery.map(shown));
         let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
-        found(evidence, ruling, view, item.key, format!("shows {name}, which had been removed before"), facts, reason);
+        found(
+            evidence,
+            ruling,
+            view,
+            item.key,
+            format!("shows {name}, which {} before", removal.had_been()),
+            facts,
+            reason,
+        );
     }
 }
 

@@ -162,9 +162,9 @@ impl Batch {
             subresource: Subresource::from_word(&object.subresource),
         };
         self.options(&mut operation, &options);
-        // Some exports leave out the URI, and with it what a read asked for.
+        // Some exports leave out the URI, and with it the state that was asked for.
         let is_cut = event.request_uri.is_empty();
-        if is_cut && !verb.is_write() {
+        if is_cut && verb.selects_state() {
             operation.asked = Asked::Unrecorded;
         }
         if !object.name.is_empty() && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {

@@ -148,7 +148,7 @@ impl Batch {
                 operation.marks.set(mark);
             }
         }
-        if !operation.verb.is_write() {
+        if operation.verb.selects_state() {
             operation.asked = options.asked;
             operation.asked_revision = options.revision;
             operation.page_after = self.tables.optional(&options.after);

@@ -20,6 +20,15 @@ pub const SHAPES: &[Shape] = &[
     audit("audit-many-made-and-removed", |n| {
         if n % 2 == 0 { create(n % 500, n, BASE + 2 + n) } else { delete((n - 1) % 500, n - 1) }
     }),
+    audit("audit-deleted-collections", |n| match n % 3 {
+        0 => create(n, n, BASE + n),
+        1 => delete_collection(n - 1, BASE + n - 1),
+        _ => get(n - 2, BASE + n - 2),
+    }),
+    audit("audit-deleted-collections-of-one-object", |n| match n % 2 {
+        0 => update(0, BASE + n, BASE + n + 2),
+        _ => delete_collection(0, BASE + n + 1),
+    }),
     audit("audit-listed-namespaces", |n| Call { namespace: format!("n{n}"), ..list(BASE + n / 2000, "") }),
     audit("audit-namespaces", |n| {
         let asked = created("Pod", "p", n, BASE + n, "", "").replace(r#""d""#, &format!(r#""n{n}""#));
@@ -439,6 +448,12 @@ fn lease(name: &str, n: u64, leases: u64, holder: &str) -> Call {
 
 fn labelled(n: u64, label: u64) -> String {
     object("Pod", &format!("p{n}"), &format!("u{n}"), BASE + n, &format!(r#","labels":{{"a":"b{label}"}}"#), "")
+}
+
+/// Deletes the collection, in which there is one pod.
+fn delete_collection(name: u64, revision: u64) -> Call {
+    let pod = object("Pod", &format!("p{name}"), &format!("u{name}"), revision, "", r#","spec":{}"#);
+    Call { verb: "deletecollection", ..list(revision, &pod) }
 }
 
 /// A page of a list; chains have `chain` pages.

@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let mut examiner = Examiner::new(evidence);
     let mut lists = None;
-    for (id, o) in evidence.of_verbs(&[Verb::List]) {
+    for (id, o) in evidence.of_verbs(&Verb::LISTS) {
         let is_list = o.is_answered() && o.marks.has(Marks::LIST_ANSWER);
         if !is_list || !o.answered.is_some() || !o.scope.is_some() {
             continue;
@@ -71,8 +71,7 @@ fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: 
 
 fn snapshot(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> Snapshot {
     let items = evidence.history.items_of(o).iter();
-    let items: Vec<Shown> =
-        items.map(|i| Shown { key: i.key, uid: i.uid, revision: i.revision, delivery: None }).collect();
+    let items: Vec<Shown> = items.map(Shown::from).collect();
     let cut = o.marks.has(Marks::SAVED) || o.marks.has(Marks::TRUNCATED) || !o.marks.has(Marks::ANSWER_BODY);
     let absence = if cut || matches!(o.asked, Asked::Unrecorded | Asked::Invalid) {
         Absence::Open

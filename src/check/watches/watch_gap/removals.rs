@@ -1,11 +1,12 @@
 //! Input: removals at unknown revisions, and streams. Output: findings for streams that went past such a removal without a
-//! DELETED event. A removal lies between two known revisions; a stream must reach the upper one to have passed it.
+//! DELETED event. An item of a DELETECOLLECTION may also be marked for deletion, with a MODIFIED event. A removal lies between
+//! two known revisions; a stream must reach the upper one to have passed it.
 
-use crate::check::facts::removals;
+use crate::check::facts::removals::{self, Ended};
 use crate::check::watches::watch_gap::Coverage;
 use crate::check::{Draft, Evidence, Ruling};
-use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
-use crate::order::{Change, Removal};
+use crate::history::{DeliveryKind, Item, KeyId, ResourceId, Revision};
+use crate::order::Change;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Upper bound on the pairs of a stream and a removal that are examined in one history.
@@ -13,17 +14,19 @@ const MAX_PAIRS: usize = 50_000_000;
 
 /// Removals bounded on both sides, by resource. The rule on changes handles those for which the revision order may know the
 /// deletion.
-pub(super) struct Removals<'e> {
-    of: FxHashMap<ResourceId, Vec<&'e Removal>>,
+pub(super) struct Removals {
+    of: FxHashMap<ResourceId, Vec<Ended>>,
     pairs: usize,
     pub(super) skipped: bool,
 }
 
-impl<'e> Removals<'e> {
-    pub(super) fn of(evidence: &Evidence<'e>) -> Removals<'e> {
+impl Removals {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Removals {
         let timeline = &evidence.order.timeline;
-        let mut of: FxHashMap<_, Vec<&Removal>> = FxHashMap::default();
-        for removal in timeline.open_removals().iter().filter(|r| r.uid.is_some() && removals::is_bounded(r)) {
+        let mut of: FxHashMap<_, Vec<Ended>> = FxHashMap::default();
+        let removed = timeline.open_removals().iter().filter(|r| r.uid.is_some()).map(Ended::from);
+        let deleted = evidence.order.deleted_items.all().iter().map(Ended::from);
+        for removal in removed.chain(deleted).filter(Ended::is_bounded) {
             let ends = |change| matches!(change, Change::Deleted | Change::Left);
             let through = removal.before.unwrap_or_default();
             if !timeline.between(removal.key, removal.after, through).iter().any(|v| ends(v.change)) {
@@ -43,18 +46,25 @@ impl<'e> Removals<'e> {
             self.skipped = true;
             return;
         }
-        let passed = |r: &&&Removal| r.before.is_some_and(|before| before <= coverage.through.next());
+        let passed = |r: &&Ended| r.before.is_some_and(|before| before <= coverage.through.next());
         let mut shown: Option<ShownObjects> = None;
         for removal in removals.iter().filter(passed).filter(|r| history.covers_key(scope, r.key)) {
             let shown = shown.get_or_insert_with(|| ShownObjects::of(coverage));
-            let held = shown.held.get(&removal.key).filter(|(_, revision)| Some(*revision) < removal.before);
+            let last = shown.held.get(&removal.key);
+            let held = last.filter(|(_, revision)| Some(*revision) < removal.before);
             let held = held.filter(|(index, _)| history.deliveries[*index].uid == removal.uid);
             let whole = coverage.scoped && !history.is_selective(scope) && coverage.after <= removal.after;
-            if shown.ended.contains(&removal.key) || !(held.is_some() || whole) {
+            let may_be_marked = |(index, _): &(usize, Revision)| {
+                let d = &history.deliveries[*index];
+                let shown = Item { key: d.key, uid: d.uid, revision: d.revision, attributes: d.attributes };
+                removals::through(evidence, &shown, coverage.through).is_none()
+            };
+            let is_open = !removal.is_gone && last.is_some_and(may_be_marked);
+            if shown.ended.contains(&removal.key) || !(held.is_some() || whole) || is_open {
                 continue;
             }
             ruling.checked(view.operation.incarnation);
-            lost(coverage, removal, held.map(|(index, _)| *index), ruling);
+            lost(coverage, *removal, held.map(|(index, _)| *index), ruling);
         }
     }
 }
@@ -86,7 +96,7 @@ impl ShownObjects {
     }
 }
 
-fn lost(coverage: &Coverage<'_, '_>, removal: &Removal, held: Option<usize>, ruling: &mut Ruling<'_>) {
+fn lost(coverage: &Coverage<'_, '_>, removal: Ended, held: Option<usize>, ruling: &mut Ruling<'_>) {
     let (evidence, view, o) = (coverage.evidence, coverage.view, coverage.view.operation);
     let name = evidence.history.key_name(removal.key);
     let through = removal.before.map_or(Revision::NONE, Revision::previous);
@@ -101,16 +111,18 @@ fn lost(coverage: &Coverage<'_, '_>, removal: &Removal, held: Option<usize>, rul
     facts.push(evidence.delivery(reached, view.watch, says));
     let draft = Draft {
         summary: format!(
-            "{} never sent {} the deletion of {name}: the stream ({}) went past it to {}",
+            "{} never sent {} the {} of {name}: the stream ({}) went past it to {}",
             evidence.server_words(&o),
             evidence.observer_words(&o),
+            if removal.is_gone { "deletion" } else { "deletion or the deletionTimestamp" },
             view.words(),
             d.revision
         ),
         facts,
         reason: format!(
-            "The removal was answered before the write of revision {} was sent, so it lies below that revision. A \
+            "The {} was answered before the write of revision {} was sent, so it lies below that revision. A \
             watch delivers every change of its scope before it goes past it.",
+            if removal.is_gone { "removal" } else { "deletion" },
             removal.before.unwrap_or_default()
         ),
         refuted_by: "a more complete record of the stream with the DELETED event".to_owned(),

@@ -1,4 +1,6 @@
-#![doc = include_str!("../../../docs/rules/lost-write.md")]
+#![doc = include_str!("../../../../docs/rules/lost-write.md")]
+
+mod deleted_items;
 
 use crate::check::etcd::writes;
 use crate::check::facts::absence::ConsistentNotFoundAnswers;
@@ -17,12 +19,13 @@ pub const RULE: Rule = Rule {
     promise: BrokenBy::Server,
     needs: "an acknowledged write, and a later answer about its key",
     causes: &["revision-reuse", "revision-rewind"],
-    page: include_str!("../../../docs/rules/lost-write.md"),
+    page: include_str!("../../../../docs/rules/lost-write.md"),
     checks: Checks::kubernetes(check).and_etcd(writes::lost),
 };
 
 fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     removed_again(evidence, ruling);
+    deleted_items::check(evidence, ruling);
     if evidence.order.timeline.open_removals().is_empty() {
         return;
     }
@@ -179,7 +182,7 @@ fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mu
     let history = evidence.history;
     let o = history.operation(removal.operation);
     let name = history.key_name(removal.key);
-    let mut facts = removals::facts(evidence, removal);
+    let mut facts = removals::facts(evidence, removal.into());
     facts.push(lives);
     ruling.found(Draft {
         kind: Kind::Violation,
