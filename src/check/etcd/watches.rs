@@ -272,7 +272,7 @@ pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let was = match version.map(|at| r.version_at(at).change.value.is_some()) {
             Some(true) => "it existed",
             Some(false) => "it had been removed",
-            None => "it had never existed",
+            None => "no known revision before has that key",
         };
         if facts.len() < 2 {
             facts.push(r.watch(watch));
