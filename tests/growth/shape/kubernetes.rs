@@ -20,12 +20,12 @@ pub const SHAPES: &[Shape] = &[
     audit("audit-many-made-and-removed", |n| {
         if n % 2 == 0 { create(n % 500, n, BASE + 2 + n) } else { delete((n - 1) % 500, n - 1) }
     }),
-    audit("audit-deleted-collections", |n| match n % 3 {
+    audit("audit-read-items-of-deleted-collections", |n| match n % 3 {
         0 => create(n, n, BASE + n),
         1 => delete_collection(n - 1, BASE + n - 1),
         _ => get(n - 2, BASE + n - 2),
     }),
-    audit("audit-deleted-collections-of-one-object", |n| match n % 2 {
+    audit("audit-updated-item-of-deleted-collections", |n| match n % 2 {
         0 => update(0, BASE + n, BASE + n + 2),
         _ => delete_collection(0, BASE + n + 1),
     }),
