@@ -1,5 +1,8 @@
 //! Sets of used crashed operations, numbered (hash consing): equal sets have equal numbers in one table. A configuration holds
 //! only the number. [`CrashedUseSets::retain`] renumbers, so each kept number must be passed to it.
+//!
+//! A set is a radix tree over its classes. Sets share their equal parts, so a set with one more operation takes the space of one
+//! path. A history of n operations of unknown outcome can need n sets of up to n classes.
 
 use crate::search::tight_vec::{self, OVERHEAD};
 use hashbrown::HashTable;
@@ -25,39 +28,100 @@ impl Use {
     }
 }
 
-/// The uses of each class with at least one, by class.
+/// A part of a set, or a whole set: the uses of the classes that differ only in the low bits, by class.
 #[derive(Clone, Debug)]
-struct Set {
-    /// The sum of [`Use::number`] of its uses: different sets seldom have the same.
+struct Node {
+    /// The sum of [`Use::number`] of its uses: different nodes of one level seldom have the same.
     hash: u64,
     /// The bit `class % 64` of each of its classes.
     classes: u64,
     /// How many operations are in it.
     total: u32,
-    uses: Box<[Use]>,
+    /// How many classes are in it.
+    width: u32,
+    /// The height above the leaves. The root of a set is as low as its highest class allows.
+    level: u32,
+    /// Whether an operation was invoked after the last overwrite.
+    has_recent: bool,
+    content: Content,
 }
 
-impl Set {
-    /// `uses` is sorted by class.
-    fn of(uses: Box<[Use]>) -> Self {
-        let hash = uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add);
-        let classes = uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64));
-        let total = uses.iter().map(|used| used.count).sum();
-        Set { hash, classes, total, uses }
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    /// Uses with at least one operation, by class.
+    Leaf(Box<[Use]>),
+    /// Nodes of the level below, by slot. None is empty.
+    Inner(Box<[Child]>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Child {
+    /// The bits of its classes at the level of the parent.
+    slot: u32,
+    node: u32,
+}
+
+/// Bits of a class that choose a child.
+const BITS: u32 = 5;
+
+/// The bits of a class from a level on.
+fn from_level(class: u32, level: u32) -> u32 {
+    class.checked_shr(BITS * level).unwrap_or(0)
+}
+
+fn slot(class: u32, level: u32) -> u32 {
+    from_level(class, level) & ((1 << BITS) - 1)
+}
+
+impl Node {
+    fn leaf(uses: Box<[Use]>) -> Node {
+        Node {
+            hash: uses.iter().copied().map(Use::number).fold(0, u64::wrapping_add),
+            classes: uses.iter().fold(0, |classes, used| classes | 1 << (used.class % 64)),
+            total: uses.iter().map(|used| used.count).sum(),
+            width: uses.len() as u32,
+            level: 0,
+            has_recent: uses.iter().any(|used| used.recent > 0),
+            content: Content::Leaf(uses),
+        }
+    }
+
+    fn uses(&self) -> &[Use] {
+        match &self.content {
+            Content::Leaf(uses) => uses,
+            Content::Inner(_) => &[],
+        }
+    }
+
+    fn children(&self) -> &[Child] {
+        match &self.content {
+            Content::Leaf(_) => &[],
+            Content::Inner(children) => children,
+        }
+    }
+
+    fn child(&self, slot: u32) -> Option<u32> {
+        let children = self.children();
+        children.binary_search_by_key(&slot, |child| child.slot).ok().map(|at| children[at].node)
+    }
+
+    /// Bytes held beside the node itself.
+    fn bytes(&self) -> usize {
+        size_of_val(self.uses()) + size_of_val(self.children()) + OVERHEAD
     }
 }
 
-/// A table of sets.
+/// A table of sets. The number of a set is that of its root.
 ///
 /// Operations of one class differ only in their invocation: one that is put before the last overwrite must have been invoked
 /// before it. So a use after the last overwrite takes the newest available operation, and two numbers for each class suffice.
 /// Whatever is available at one time is available later too. Therefore the newest one is never needed more elsewhere.
 #[derive(Clone, Debug)]
 pub(super) struct CrashedUseSets {
-    sets: Vec<Set>,
+    nodes: Vec<Node>,
     index: HashTable<u32>,
-    /// Bytes that the sets hold outside of `sets`.
-    set_bytes: usize,
+    /// Bytes that the nodes hold outside of `nodes`.
+    node_bytes: usize,
 }
 
 /// The number of the empty set.
@@ -65,34 +129,77 @@ pub(super) const UNUSED: u32 = 0;
 
 impl CrashedUseSets {
     pub(super) fn new() -> Self {
-        let empty = Set { hash: 0, classes: 0, total: 0, uses: Box::default() };
-        CrashedUseSets { sets: vec![empty], index: HashTable::new(), set_bytes: 0 }
+        CrashedUseSets { nodes: vec![Node::leaf(Box::default())], index: HashTable::new(), node_bytes: 0 }
+    }
+
+    fn node(&self, at: u32) -> &Node {
+        &self.nodes[at as usize]
     }
 
     fn get(&self, set: u32, class: u32) -> Option<&Use> {
-        let uses = &self.sets[set as usize].uses;
-        uses.binary_search_by_key(&class, |u| u.class).ok().map(|at| &uses[at])
+        let mut node = self.node(set);
+        if from_level(class, node.level + 1) != 0 {
+            return None;
+        }
+        while node.level > 0 {
+            node = self.node(node.child(slot(class, node.level))?);
+        }
+        let uses = node.uses();
+        uses.binary_search_by_key(&class, |used| used.class).ok().map(|at| &uses[at])
     }
 
     /// How many operations of a class are in a set.
     pub(super) fn count(&self, set: u32, class: u32) -> u32 {
-        self.get(set, class).map_or(0, |u| u.count)
+        self.get(set, class).map_or(0, |used| used.count)
     }
 
     /// How many of them were invoked after the last overwrite.
     pub(super) fn recent(&self, set: u32, class: u32) -> u32 {
-        self.get(set, class).map_or(0, |u| u.recent)
+        self.get(set, class).map_or(0, |used| used.recent)
     }
 
     /// How many operations are in a set.
     pub(super) fn total(&self, set: u32) -> u32 {
-        self.sets[set as usize].total
+        self.node(set).total
     }
 
     /// The set with one more operation of a class.
     pub(super) fn add(&mut self, set: u32, class: u32, recent: bool) -> u32 {
-        let Set { hash, classes, total, uses } = &self.sets[set as usize];
-        let (at, before) = match uses.binary_search_by_key(&class, |u| u.class) {
+        let mut level = self.node(set).level;
+        while from_level(class, level + 1) != 0 {
+            level += 1;
+        }
+        self.add_below(set, level, class, recent)
+    }
+
+    /// The same for a node, or for no node, with the result at a level.
+    fn add_below(&mut self, node: u32, level: u32, class: u32, recent: bool) -> u32 {
+        if level == 0 {
+            return self.add_to_leaf(node, class, recent);
+        }
+        let slot = slot(class, level);
+        let place = self.node(node).children().binary_search_by_key(&slot, |child| child.slot);
+        if node != UNUSED && self.node(node).level < level {
+            // The root is too low for the class.
+            let rest = Child { slot: 0, node: self.raise(node, level - 1) };
+            let child = Child { slot, node: self.add_below(UNUSED, level - 1, class, recent) };
+            return self.inner(level, Box::new([rest, child]));
+        }
+        let below = place.map_or(UNUSED, |at| self.node(node).children()[at].node);
+        let child = Child { slot, node: self.add_below(below, level - 1, class, recent) };
+        let children = self.node(node).children();
+        let children: Box<[Child]> = match place {
+            Ok(at) => [&children[..at], &[child], &children[at + 1..]].concat(),
+            Err(at) => [&children[..at], &[child], &children[at..]].concat(),
+        }
+        .into();
+        self.inner(level, children)
+    }
+
+    fn add_to_leaf(&mut self, leaf: u32, class: u32, recent: bool) -> u32 {
+        let Node { hash, classes, total, .. } = *self.node(leaf);
+        let uses = self.node(leaf).uses();
+        let (at, before) = match uses.binary_search_by_key(&class, |used| used.class) {
             Ok(at) => (at, Some(uses[at])),
             Err(at) => (at, None),
         };
@@ -101,8 +208,9 @@ impl CrashedUseSets {
         let hash = hash.wrapping_sub(before.map_or(0, Use::number)).wrapping_add(after.number());
         let (first, last) = (&uses[..at], &uses[at + usize::from(before.is_some())..]);
         let known = self.index.find(hash, |&known| {
-            let Set { hash: other, uses, .. } = &self.sets[known as usize];
-            *other == hash
+            let node = self.node(known);
+            let uses = node.uses();
+            node.hash == hash
                 && uses.len() == at + 1 + last.len()
                 && uses[at] == after
                 && uses[..at] == *first
@@ -112,45 +220,139 @@ impl CrashedUseSets {
             Some(&known) => known,
             None => {
                 let uses = [first, &[after], last].concat().into_boxed_slice();
-                self.keep(Set { hash, classes: classes | 1 << (class % 64), total: total + 1, uses })
+                self.keep(Node {
+                    hash,
+                    classes: classes | 1 << (class % 64),
+                    total: total + 1,
+                    width: uses.len() as u32,
+                    level: 0,
+                    has_recent: uses.iter().any(|used| used.recent > 0),
+                    content: Content::Leaf(uses),
+                })
             }
         }
     }
 
+    /// The node as the only child of others, up to a level.
+    fn raise(&mut self, mut node: u32, level: u32) -> u32 {
+        while self.node(node).level < level {
+            node = self.inner(self.node(node).level + 1, Box::new([Child { slot: 0, node }]));
+        }
+        node
+    }
+
+    /// The number of a node with these children, of which there is at least one.
+    fn inner(&mut self, level: u32, children: Box<[Child]>) -> u32 {
+        let mut node = Node {
+            hash: 0,
+            classes: 0,
+            total: 0,
+            width: 0,
+            level,
+            has_recent: false,
+            content: Content::Inner(Box::default()),
+        };
+        for child in &children {
+            let child = self.node(child.node);
+            node.hash = node.hash.wrapping_add(child.hash);
+            node.classes |= child.classes;
+            node.total += child.total;
+            node.width += child.width;
+            node.has_recent |= child.has_recent;
+        }
+        node.content = Content::Inner(children);
+        self.number(node)
+    }
+
     /// The classes of which a set has operations.
     pub(super) fn classes(&self, set: u32) -> impl Iterator<Item = u32> {
-        self.sets[set as usize].uses.iter().map(|used| used.class)
+        let root = self.node(set);
+        let (mut uses, mut above) = (root.uses().iter(), vec![root.children().iter()]);
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(used) = uses.next() {
+                    return Some(used.class);
+                }
+                match above.last_mut()?.next() {
+                    Some(child) => {
+                        let node = self.node(child.node);
+                        match &node.content {
+                            Content::Leaf(of_leaf) => uses = of_leaf.iter(),
+                            Content::Inner(children) => above.push(children.iter()),
+                        }
+                    }
+                    None => {
+                        above.pop();
+                    }
+                }
+            }
+        })
+    }
+
+    /// How many classes those are.
+    pub(super) fn width(&self, set: u32) -> u32 {
+        self.node(set).width
     }
 
     /// The set without the operations of these classes, which are sorted.
     pub(super) fn without(&mut self, set: u32, classes: &[u32]) -> u32 {
-        let is_left = |used: &&Use| classes.binary_search(&used.class).is_err();
-        let uses: Box<[Use]> = self.sets[set as usize].uses.iter().filter(is_left).copied().collect();
-        match uses.len() {
-            0 => UNUSED,
-            len if len == self.sets[set as usize].uses.len() => set,
-            _ => self.number(Set::of(uses)),
+        let level = self.node(set).level;
+        let covered = classes.partition_point(|class| from_level(*class, level + 1) == 0);
+        let mut node = self.without_below(set, &classes[..covered]);
+        // The root is as low as its highest class allows.
+        while let [Child { slot: 0, node: only }] = *self.node(node).children() {
+            node = only;
+        }
+        node
+    }
+
+    fn without_below(&mut self, node: u32, classes: &[u32]) -> u32 {
+        if classes.iter().all(|class| self.node(node).classes >> (class % 64) & 1 == 0) {
+            return node;
+        }
+        match self.node(node).content.clone() {
+            Content::Leaf(uses) => {
+                let is_left = |used: &&Use| classes.binary_search(&used.class).is_err();
+                let left: Box<[Use]> = uses.iter().filter(is_left).copied().collect();
+                match left.len() {
+                    0 => UNUSED,
+                    len if len == uses.len() => node,
+                    _ => self.number(Node::leaf(left)),
+                }
+            }
+            Content::Inner(children) => {
+                let level = self.node(node).level;
+                let mut rest = classes;
+                let mut left = Vec::with_capacity(children.len());
+                for child in &children {
+                    // Classes below this child can be no class of a later one.
+                    let of_slot = |class: u32| slot(class, level).cmp(&child.slot);
+                    let from = rest.partition_point(|class| of_slot(*class).is_lt());
+                    let to = rest.partition_point(|class| of_slot(*class).is_le());
+                    let below = self.without_below(child.node, &rest[from..to]);
+                    rest = &rest[to..];
+                    if below != UNUSED {
+                        left.push(Child { slot: child.slot, node: below });
+                    }
+                }
+                if left.is_empty() { UNUSED } else { self.inner(level, left.into()) }
+            }
         }
     }
 
     /// The set after a new overwrite: no operation is recent.
     pub(super) fn seal(&mut self, set: u32) -> u32 {
-        let Set { hash, classes, total, uses } = &self.sets[set as usize];
-        if uses.iter().all(|u| u.recent == 0) {
+        if !self.node(set).has_recent {
             return set;
         }
-        let sealed = |u: &Use| Use { recent: 0, ..*u };
-        let difference = uses.iter().filter(|u| u.recent > 0).map(|u| sealed(u).number().wrapping_sub(u.number()));
-        let (hash, classes, total) = (difference.fold(*hash, u64::wrapping_add), *classes, *total);
-        let known = self.index.find(hash, |&known| {
-            let other = &self.sets[known as usize];
-            other.hash == hash && other.uses.iter().copied().eq(uses.iter().map(sealed))
-        });
-        match known {
-            Some(&known) => known,
-            None => {
-                let uses = uses.iter().map(sealed).collect();
-                self.keep(Set { hash, classes, total, uses })
+        match self.node(set).content.clone() {
+            Content::Leaf(mut uses) => {
+                uses.iter_mut().for_each(|used| used.recent = 0);
+                self.number(Node::leaf(uses))
+            }
+            Content::Inner(mut children) => {
+                children.iter_mut().for_each(|child| child.node = self.seal(child.node));
+                self.inner(self.node(set).level, children)
             }
         }
     }
@@ -158,11 +360,28 @@ impl CrashedUseSets {
     /// The set of the first `counts[class]` operations of each class.
     pub(super) fn first(&mut self, counts: &[u32]) -> u32 {
         let used = (0..).zip(counts).filter(|used| *used.1 > 0);
-        let uses: Box<[Use]> = used.map(|(class, &count)| Use { class, count, recent: 0 }).collect();
+        let uses: Vec<Use> = used.map(|(class, &count)| Use { class, count, recent: 0 }).collect();
         if uses.is_empty() {
             return UNUSED;
         }
-        self.number(Set::of(uses))
+        // The nodes of one level, each with the bits of its classes from the next level on.
+        let leaves = uses.chunk_by(|a, b| from_level(a.class, 1) == from_level(b.class, 1));
+        let mut nodes: Vec<Child> = leaves
+            .map(|leaf| Child { slot: from_level(leaf[0].class, 1), node: self.number(Node::leaf(leaf.into())) })
+            .collect();
+        let mut level = 0;
+        while nodes.len() > 1 || nodes[0].slot != 0 {
+            level += 1;
+            let parents = nodes.chunk_by(|a, b| from_level(a.slot, 1) == from_level(b.slot, 1));
+            nodes = parents
+                .map(|children| {
+                    let slots = children.iter().map(|child| Child { slot: slot(child.slot, 0), ..*child });
+                    let node = self.inner(level, slots.collect());
+                    Child { slot: from_level(children[0].slot, 1), node }
+                })
+                .collect();
+        }
+        nodes[0].node
     }
 
     /// Adds a set of another table.
@@ -170,71 +389,105 @@ impl CrashedUseSets {
         if set == UNUSED {
             return UNUSED;
         }
-        let set = &others.sets[set as usize];
-        self.known(set).unwrap_or_else(|| self.keep(set.clone()))
+        let node = others.node(set);
+        match &node.content {
+            Content::Leaf(_) => self.known(node).unwrap_or_else(|| self.keep(node.clone())),
+            Content::Inner(children) => {
+                let adopted =
+                    children.iter().map(|child| Child { slot: child.slot, node: self.adopt(others, child.node) });
+                let adopted = adopted.collect();
+                self.inner(node.level, adopted)
+            }
+        }
     }
 
-    /// The number of a set that is not empty; adds it if it is new.
-    fn number(&mut self, set: Set) -> u32 {
-        self.known(&set).unwrap_or_else(|| self.keep(set))
+    /// The number of a node that is not empty; adds it if it is new.
+    fn number(&mut self, node: Node) -> u32 {
+        self.known(&node).unwrap_or_else(|| self.keep(node))
     }
 
-    fn known(&self, set: &Set) -> Option<u32> {
+    fn known(&self, node: &Node) -> Option<u32> {
         let is_it = |&known: &u32| {
-            let known = &self.sets[known as usize];
-            known.hash == set.hash && known.uses == set.uses
+            let known = self.node(known);
+            known.hash == node.hash && known.level == node.level && known.content == node.content
         };
-        self.index.find(set.hash, is_it).copied()
+        self.index.find(node.hash, is_it).copied()
     }
 
     /// Whether whatever can be used after `more` can be used after `less`: `less` has no more operations of any class, nor more
     /// that were invoked before the last overwrite.
     pub(super) fn is_within(&self, less: u32, more: u32) -> bool {
-        less == more || self.is_within_of(less, self, more)
+        self.is_within_of(less, self, more)
     }
 
     /// The same, with `more` in another table.
     pub(super) fn is_within_of(&self, less: u32, others: &CrashedUseSets, more: u32) -> bool {
-        if less == UNUSED {
+        if less == UNUSED || std::ptr::eq(self, others) && less == more {
             return true;
         }
-        let (less, more) = (&self.sets[less as usize], &others.sets[more as usize]);
-        let mut rest = more.uses.iter();
-        less.total <= more.total
-            && less.classes & !more.classes == 0
-            && less.uses.iter().all(|u| {
-                rest.any(|v| v.class == u.class && u.count <= v.count && u.count - u.recent <= v.count - v.recent)
-            })
+        let (less, mut more) = (self.node(less), others.node(more));
+        if less.total > more.total || less.classes & !more.classes != 0 || less.level > more.level {
+            return false;
+        }
+        while more.level > less.level {
+            match more.child(0) {
+                Some(low) => more = others.node(low),
+                None => return false,
+            }
+        }
+        let mut uses = more.uses().iter();
+        let mut children = more.children().iter();
+        less.uses().iter().all(|u| {
+            let v = uses.find(|v| v.class >= u.class);
+            v.is_some_and(|v| v.class == u.class && u.count <= v.count && u.count - u.recent <= v.count - v.recent)
+        }) && less.children().iter().all(|child| {
+            let other = children.find(|other| other.slot >= child.slot);
+            other.is_some_and(|other| other.slot == child.slot && self.is_within_of(child.node, others, other.node))
+        })
     }
 
     /// Drops the sets that none of these numbers name, and renumbers the rest.
     pub(super) fn retain<'a>(&mut self, named: impl Iterator<Item = &'a mut u32>) {
-        let mut numbers = vec![u32::MAX; self.sets.len()];
+        let mut numbers = vec![u32::MAX; self.nodes.len()];
         let mut kept = CrashedUseSets::new();
         numbers[UNUSED as usize] = UNUSED;
         for named in named {
-            let number = &mut numbers[*named as usize];
-            if *number == u32::MAX {
-                let set = &mut self.sets[*named as usize];
-                *number = kept.keep(Set { uses: std::mem::take(&mut set.uses), ..*set });
-            }
-            *named = *number;
+            *named = self.take(*named, &mut numbers, &mut kept);
         }
         *self = kept;
     }
 
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        self.set_bytes + tight_vec::bytes(&self.sets) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
+    /// Moves a node and those below it to another table, once.
+    fn take(&mut self, at: u32, numbers: &mut [u32], kept: &mut CrashedUseSets) -> u32 {
+        if numbers[at as usize] != u32::MAX {
+            return numbers[at as usize];
+        }
+        let empty = Content::Leaf(Box::default());
+        let content = std::mem::replace(&mut self.nodes[at as usize].content, empty);
+        let content = match content {
+            Content::Leaf(uses) => Content::Leaf(uses),
+            Content::Inner(mut children) => {
+                children.iter_mut().for_each(|child| child.node = self.take(child.node, numbers, kept));
+                Content::Inner(children)
+            }
+        };
+        let number = kept.keep(Node { content, ..*self.node(at) });
+        numbers[at as usize] = number;
+        number
     }
 
-    /// Adds a set that is not in the table.
-    fn keep(&mut self, set: Set) -> u32 {
-        let fresh = self.sets.len() as u32;
-        let sets = &self.sets;
-        self.index.insert_unique(set.hash, fresh, |&at| sets[at as usize].hash);
-        self.set_bytes += size_of_val(&*set.uses) + OVERHEAD;
-        tight_vec::push(&mut self.sets, set);
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.node_bytes + tight_vec::bytes(&self.nodes) + self.index.capacity() * (size_of::<u32>() + 1) * 8 / 7
+    }
+
+    /// Adds a node that is not in the table.
+    fn keep(&mut self, node: Node) -> u32 {
+        let fresh = self.nodes.len() as u32;
+        let nodes = &self.nodes;
+        self.index.insert_unique(node.hash, fresh, |&at| nodes[at as usize].hash);
+        self.node_bytes += node.bytes();
+        tight_vec::push(&mut self.nodes, node);
         fresh
     }
 }
@@ -274,5 +527,80 @@ mod tests {
         uses.retain(kept.iter_mut());
         let counts = |set: u32| (0..4).map(|class| uses.count(set, class)).sum::<u32>();
         assert!(kept.iter().all(|&set| uses.total(set) == counts(set)));
+    }
+
+    /// Sets of many classes against maps of them, with every operation.
+    #[test]
+    fn sets_of_many_classes_are_those_that_maps_are() {
+        type Shown = BTreeMap<u32, (u32, u32)>;
+        type List = Vec<(u32, (u32, u32))>;
+        let list = |shown: &Shown| shown.iter().map(|(&class, &of)| (class, of)).collect::<Vec<_>>();
+        let within = |less: &Shown, more: &Shown| {
+            less.iter().all(|(class, u)| more.get(class).is_some_and(|v| u.0 <= v.0 && u.0 - u.1 <= v.0 - v.1))
+        };
+        let mut random = fastrand::Rng::with_seed(11);
+        for round in 0..60 {
+            let most = [3, 17, 300, 5_000, 70_000, u32::MAX][round % 6];
+            let (mut uses, mut others) = (CrashedUseSets::new(), CrashedUseSets::new());
+            let mut sets: Vec<(u32, Shown)> = vec![(UNUSED, Shown::new())];
+            let mut numbers: BTreeMap<List, u32> = BTreeMap::new();
+            for _ in 0..300 {
+                let (set, shown) = sets[random.usize(..sets.len())].clone();
+                let (set, shown) = match random.u32(..12) {
+                    0 => (uses.seal(set), shown.into_iter().map(|(class, (count, _))| (class, (count, 0))).collect()),
+                    1 | 2 => {
+                        let mut dropped: Vec<u32> = shown.keys().copied().filter(|_| random.bool()).collect();
+                        dropped.extend((0..3).map(|_| random.u32(..most)));
+                        dropped.sort_unstable();
+                        let left = shown.into_iter().filter(|(class, _)| dropped.binary_search(class).is_err());
+                        (uses.without(set, &dropped), left.collect())
+                    }
+                    3 if most <= 300 => {
+                        let counts: Vec<u32> = (0..most).map(|_| random.u32(..3)).collect();
+                        let shown = (0..).zip(&counts).filter(|(_, count)| **count > 0);
+                        (uses.first(&counts), shown.map(|(class, &count)| (class, (count, 0))).collect())
+                    }
+                    4 => {
+                        let adopted = others.adopt(&uses, set);
+                        assert!(others.is_within_of(adopted, &uses, set) && uses.is_within_of(set, &others, adopted));
+                        (uses.adopt(&others, adopted), shown)
+                    }
+                    _ => {
+                        let mut shown = shown;
+                        let known: Vec<u32> = shown.keys().copied().collect();
+                        let again = !known.is_empty() && random.bool();
+                        let class = if again { known[random.usize(..known.len())] } else { random.u32(..most) };
+                        let recent = random.bool();
+                        let of = shown.entry(class).or_default();
+                        *of = (of.0 + 1, of.1 + u32::from(recent));
+                        (uses.add(set, class, recent), shown)
+                    }
+                };
+                assert_eq!(*numbers.entry(list(&shown)).or_insert(set), set, "{shown:?}");
+                assert!(uses.classes(set).eq(shown.keys().copied()) && uses.width(set) as usize == shown.len());
+                assert_eq!(uses.total(set), shown.values().map(|of| of.0).sum::<u32>());
+                assert!(shown.iter().all(|(&class, of)| (uses.count(set, class), uses.recent(set, class)) == *of));
+                assert_eq!(uses.count(set, most), 0);
+                let (other, of_other) = &sets[random.usize(..sets.len())];
+                assert_eq!(uses.is_within(set, *other), within(&shown, of_other));
+                assert_eq!(uses.is_within(*other, set), within(of_other, &shown));
+                sets.push((set, shown));
+                if random.u32(..100) == 0 {
+                    uses.retain(sets.iter_mut().map(|(set, _)| set));
+                    numbers = sets.iter().map(|(set, shown)| (list(shown), *set)).collect();
+                }
+            }
+            assert_eq!(numbers.values().collect::<std::collections::BTreeSet<_>>().len(), numbers.len());
+        }
+    }
+
+    #[test]
+    fn a_chain_of_sets_takes_far_less_than_the_square_of_its_length() {
+        let mut uses = CrashedUseSets::new();
+        let mut set = UNUSED;
+        for class in 0..20_000 {
+            set = uses.add(set, class, true);
+        }
+        assert!(uses.bytes() < 40_000_000, "{}", uses.bytes());
     }
 }

@@ -35,6 +35,15 @@ pub const SHAPES: &[Shape] = &[
         0 => open(n, n, "write", "", &n.to_string()),
         _ => call(n, 0, "read", "", "", &(n - 1).to_string()),
     }),
+    // Each value is written twice, and read at once and much later: the search has to remember half of all values.
+    json("register-unknown-outcomes-read-late", |n| {
+        let value = n / 4;
+        match n % 4 {
+            0 | 1 => open(n, n + 1, "write", "", &value.to_string()),
+            2 => call(n, 0, "read", "", "", &value.to_string()),
+            _ => call(n, 0, "read", "", "", &(if value % 2 == 0 { value / 2 } else { value }).to_string()),
+        }
+    }),
     json("register-unseen-outcomes", |n| open(n, n, "write", "", &n.to_string())),
     json("register-compares", |n| {
         if n == 0 {

@@ -404,13 +404,12 @@ impl<M: Mask> Generator<'_, '_, M> {
     }
 
     /// Forgets uses of crashed operations that cannot matter any more: of the `optional` ones in the steps from `begin` on, and
-    /// now and then of all. Each set is a copy of the one before it, so without this the sets of a long history would hold the
-    /// square of its length.
+    /// now and then of all. So the sets of a long history stay small.
     fn forget_uses(&mut self, at: &mut Configuration<M>, optional: u32, begin: usize) {
         let (open, uses) = (self.open, &*self.uses);
         // A search on several threads does the same, because this depends only on the configuration and the event.
         let turn = u64::from(open.at).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let of_all = (turn * (uses.classes(at.used).count() as u64 / 2)) >> 32 == 0;
+        let of_all = (turn * (u64::from(uses.width(at.used)) / 2)) >> 32 == 0;
         if optional == 0 && !of_all {
             return;
         }
