@@ -255,6 +255,20 @@ pub struct Item {
     pub attributes: AttributesId,
 }
 
+impl Operation {
+    /// The version in the answer about one object.
+    pub fn answered_item(&self) -> Item {
+        Item { key: self.key, uid: self.answer_uid, revision: self.answered, attributes: self.attributes }
+    }
+}
+
+impl Delivery {
+    /// The version that it delivers.
+    pub fn item(&self) -> Item {
+        Item { key: self.key, uid: self.uid, revision: self.revision, attributes: self.attributes }
+    }
+}
+
 /// The kind of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DeliveryKind {

@@ -96,7 +96,8 @@ impl DeletedItems {
         timeline: &'t Timeline,
         shown: &Item,
     ) -> impl Iterator<Item = &'t DeletedItem> + use<'t> {
-        let shown = *shown;
+        let known = || timeline.version_at(shown.key, shown.revision).map_or(Symbol::NONE, |version| version.uid);
+        let shown = Item { uid: if shown.uid.is_some() { shown.uid } else { known() }, ..*shown };
         let named = [Some(shown.uid), shown.uid.is_some().then_some(Symbol::NONE)];
         let of_object = named.into_iter().flatten().flat_map(move |uid| {
             let of_key = self.of_key(shown.key);

@@ -1,6 +1,6 @@
 //! A version of a key: one row of the revision order, with the evidence that it is known from.
 
-use crate::history::{AttributesId, ClockId, History, KeyId, OperationId, Revision, Symbol};
+use crate::history::{AttributesId, ClockId, History, Item, KeyId, OperationId, Revision, Symbol};
 use crate::ingest::{Position, Time};
 
 /// The kind of change at a revision, as far as it is known.
@@ -101,6 +101,11 @@ impl Version {
     pub fn moment(&self, history: &History) -> (Time, ClockId) {
         let dated = self.dated.moment(history);
         if dated.0.is_known() { dated } else { self.answered(history).unwrap_or(dated) }
+    }
+
+    /// Its identity and content.
+    pub fn item(&self) -> Item {
+        Item { key: self.key, uid: self.uid, revision: self.revision, attributes: self.attributes }
     }
 
     /// The time and clock of the answer to its writer; `None` if unknown.

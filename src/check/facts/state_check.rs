@@ -5,8 +5,8 @@ use crate::check::facts::live_keys::{LiveKeys, by_path, path};
 use crate::check::facts::removals::{self, Ended};
 use crate::check::{Draft, Evidence, Fact, Kind};
 use crate::history::{
-    Asked, AttributesId, History, IncarnationId, Item, KeyId, Marks, Operation, OperationId, ResourceId, Revision,
-    ScopeId, Symbol, Verb,
+    Asked, History, IncarnationId, Item, KeyId, Marks, Operation, OperationId, ResourceId, Revision, ScopeId, Symbol,
+    Verb,
 };
 use crate::order::{After, Life, Presence, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,31 +14,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// One object of a shown state.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// Its key.
-    pub key: KeyId,
-    /// Its uid.
-    pub uid: Symbol,
-    /// Its version.
-    pub revision: Revision,
-    /// Its content.
-    pub attributes: AttributesId,
+    /// The version of it.
+    pub version: Item,
     /// The delivery that showed it, in a stream.
     pub delivery: Option<usize>,
-}
-
-impl From<&Item> for Shown {
-    fn from(item: &Item) -> Shown {
-        let Item { key, uid, revision, attributes } = *item;
-        Shown { key, uid, revision, attributes, delivery: None }
-    }
-}
-
-impl Shown {
-    /// The version that it is.
-    pub fn version(&self) -> Item {
-        let Shown { key, uid, revision, attributes, .. } = *self;
-        Item { key, uid, revision, attributes }
-    }
 }
 
 /// The meaning of a key that the state lacks.
@@ -138,26 +117,28 @@ impl<'h> Examiner<'h> {
     pub fn flaws(&mut self, snapshot: &Snapshot) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         let mut keys: Vec<(KeyId, u32)> =
-            snapshot.items.iter().enumerate().map(|(at, item)| (item.key, at as u32)).collect();
+            snapshot.items.iter().enumerate().map(|(at, item)| (item.version.key, at as u32)).collect();
         keys.sort_unstable();
         for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0).take(MAX_STATED + 1) {
             flaws.push(self.twice(snapshot, &snapshot.items[pair[0].1 as usize], &snapshot.items[pair[1].1 as usize]));
         }
         let twice: FxHashSet<KeyId> = flaws.iter().map(|f| f.key).collect();
-        for item in snapshot.items.iter().filter(|i| i.revision.is_some() && !twice.contains(&i.key)) {
+        for item in snapshot.items.iter().filter(|i| i.version.revision.is_some() && !twice.contains(&i.version.key)) {
             if flaws.len() > MAX_STATED {
                 break;
             }
-            if item.revision > snapshot.revision {
+            if item.version.revision > snapshot.revision {
                 flaws.push(self.above(snapshot, item));
                 continue;
             }
             let timeline = &self.evidence.order.timeline;
-            let later = timeline.next(item.key, item.revision).filter(|v| timeline.revision(*v) <= snapshot.revision);
+            let later = timeline
+                .next(item.version.key, item.version.revision)
+                .filter(|v| timeline.revision(*v) <= snapshot.revision);
             if let Some(later) = later {
                 flaws.push(self.outdated(snapshot, item, &timeline.version(later)));
-            } else if let Some(removal) = removals::through(&self.evidence, &item.version(), snapshot.revision)
-                && Some(item.revision) < removal.before
+            } else if let Some(removal) = removals::through(&self.evidence, &item.version, snapshot.revision)
+                && Some(item.version.revision) < removal.before
             {
                 flaws.push(self.gone(snapshot, item, removal));
             }
@@ -238,7 +219,9 @@ impl<'h> Examiner<'h> {
     fn cite(&self, snapshot: &Snapshot, item: &Shown, says: String) -> Fact {
         match item.delivery {
             Some(index) => self.evidence.delivery(index, snapshot.operation, says),
-            None => self.evidence.item(snapshot.operation, item.key, item.uid, item.revision, says),
+            None => {
+                self.evidence.item(snapshot.operation, item.version.key, item.version.uid, item.version.revision, says)
+            }
         }
     }
 
@@ -255,13 +238,16 @@ impl<'h> Examiner<'h> {
     }
 
     fn above(&self, snapshot: &Snapshot, item: &Shown) -> Flaw {
-        let name = self.evidence.history.key_name(item.key);
+        let name = self.evidence.history.key_name(item.version.key);
         Flaw {
-            key: item.key,
-            says: format!("shows {name} at version {}, above its own revision {}", item.revision, snapshot.revision),
+            key: item.version.key,
+            says: format!(
+                "shows {name} at version {}, above its own revision {}",
+                item.version.revision, snapshot.revision
+            ),
             facts: vec![
                 self.at(snapshot),
-                self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
+                self.cite(snapshot, item, format!("it showed {name} at version {}", item.version.revision)),
             ],
             reason: format!("The state of revision {} holds no later write.", snapshot.revision),
             open: None,
@@ -269,13 +255,17 @@ impl<'h> Examiner<'h> {
     }
 
     fn twice(&self, snapshot: &Snapshot, first: &Shown, second: &Shown) -> Flaw {
-        let name = self.evidence.history.key_name(first.key);
+        let name = self.evidence.history.key_name(first.version.key);
         Flaw {
-            key: first.key,
+            key: first.version.key,
             says: format!("shows {name} twice"),
             facts: vec![
-                self.cite(snapshot, first, format!("{} showed {name} at version {}", snapshot.what, first.revision)),
-                self.cite(snapshot, second, format!("it showed {name} again, at version {}", second.revision)),
+                self.cite(
+                    snapshot,
+                    first,
+                    format!("{} showed {name} at version {}", snapshot.what, first.version.revision),
+                ),
+                self.cite(snapshot, second, format!("it showed {name} again, at version {}", second.version.revision)),
             ],
             reason: "A state holds one object per name.".to_owned(),
             open: None,
@@ -283,17 +273,17 @@ impl<'h> Examiner<'h> {
     }
 
     fn outdated(&self, snapshot: &Snapshot, item: &Shown, later: &Version) -> Flaw {
-        let name = self.evidence.history.key_name(item.key);
+        let name = self.evidence.history.key_name(item.version.key);
         Flaw {
-            key: item.key,
+            key: item.version.key,
             says: format!(
                 "shows {name} at version {}, which was replaced at revision {}",
-                item.revision, later.revision
+                item.version.revision, later.revision
             ),
             facts: vec![
                 self.evidence.version(later, self.evidence.change_words(later)),
                 self.at(snapshot),
-                self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)),
+                self.cite(snapshot, item, format!("it showed {name} at version {}", item.version.revision)),
             ],
             reason: format!(
                 "The state of revision {} includes every write at or below it, and so the write of revision {}.",
@@ -304,12 +294,12 @@ impl<'h> Examiner<'h> {
     }
 
     fn gone(&self, snapshot: &Snapshot, item: &Shown, removal: Ended) -> Flaw {
-        let name = self.evidence.history.key_name(item.key);
+        let name = self.evidence.history.key_name(item.version.key);
         let mut facts = removals::facts(&self.evidence, removal);
         facts.push(self.at(snapshot));
-        facts.push(self.cite(snapshot, item, format!("it showed {name} at version {}", item.revision)));
+        facts.push(self.cite(snapshot, item, format!("it showed {name} at version {}", item.version.revision)));
         Flaw {
-            key: item.key,
+            key: item.version.key,
             says: format!("shows {name}, which {}", removal.had_been()),
             facts,
             reason: if removal.is_gone {
@@ -437,7 +427,7 @@ pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence 
         return Absence::Whole;
     }
     // A store with another order of keys (an SQL collation) would make a page whole between other keys.
-    if !items.is_sorted_by(|a, b| by_path(evidence, a.key, b.key).is_le()) {
+    if !items.is_sorted_by(|a, b| by_path(evidence, a.version.key, b.version.key).is_le()) {
         return Absence::Open;
     }
     let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
@@ -445,7 +435,7 @@ pub fn page(evidence: &Evidence<'_>, o: &Operation, items: &[Shown]) -> Absence 
         let key = key.is_some().then(|| evidence.history.name(key))?;
         Some(if namespace.is_empty() { key.to_owned() } else { format!("{namespace}/{key}") })
     };
-    let [lowest, highest] = [items.first(), items.last()].map(|item| item.map(|item| path(evidence, item.key)));
+    let [lowest, highest] = [items.first(), items.last()].map(|item| item.map(|item| path(evidence, item.version.key)));
     // A token that its own page contradicts proves nothing about keys.
     let after = path_of(o.page_after).filter(|after| lowest.as_ref().is_none_or(|lowest| after < lowest));
     let end = path_of(o.page_end).filter(|end| highest.as_ref().is_none_or(|highest| highest <= end));

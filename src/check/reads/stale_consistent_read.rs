@@ -6,7 +6,7 @@ use crate::check::facts::staleness;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::{absence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Item, Operation, OperationId, Verb};
+use crate::history::{Operation, OperationId, Verb};
 use crate::model::{Promise, promise};
 use crate::order::ListRevision;
 use std::cell::OnceCell;
@@ -104,8 +104,7 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         }
         return;
     }
-    let shown = Item { key: o.key, uid: o.answer_uid, revision: o.answered, attributes: o.attributes };
-    if let Some(removal) = removals::answered_before(evidence, &shown, o) {
+    if let Some(removal) = removals::answered_before(evidence, &o.answered_item(), o) {
         still_there(evidence, ruling, o, removal, fact());
     }
 }

@@ -49,8 +49,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             Verb::Get if o.is_answered() && !deliberate() && o.answered.is_some() && o.key.is_some() => {
                 ruling.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
-                let shown = Item { key: o.key, uid: o.answer_uid, revision: o.answered, attributes: o.attributes };
-                if !observer.removed(&shown, fact, ruling) {
+                if !observer.removed(&o.answered_item(), fact, ruling) {
                     observer.object(o.answered, fact, ruling);
                 }
             }

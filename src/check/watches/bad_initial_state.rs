@@ -74,13 +74,7 @@ fn snapshot(evidence: &Evidence<'_>, view: &StreamView<'_>, revision: Revision) 
         if !d.key.is_some() {
             continue;
         }
-        let shown = Some(Shown {
-            key: d.key,
-            uid: d.uid,
-            revision: d.revision,
-            attributes: d.attributes,
-            delivery: Some(index),
-        });
+        let shown = Some(Shown { version: d.item(), delivery: Some(index) });
         let of_key = live.entry(d.key).or_default();
         if misdated || d.kind == DeliveryKind::Deleted {
             for at in of_key.drain(..) {
@@ -139,14 +133,14 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
         return;
     }
     for item in &state.items {
-        let Some(removal) = removals::answered_before(evidence, &item.version(), &o) else { continue };
+        let Some(removal) = removals::answered_before(evidence, &item.version, &o) else { continue };
         // A removal at or below the marker makes the state itself wrong, which the examiner reports.
-        if removals::through(evidence, &item.version(), state.revision).is_some() {
+        if removals::through(evidence, &item.version, state.revision).is_some() {
             continue;
         }
-        let name = evidence.history.key_name(item.key);
+        let name = evidence.history.key_name(item.version.key);
         let removed = evidence.operation(removal.operation, removal.after, removal.says(evidence));
-        let mut facts = vec![Fact { key: item.key, uid: item.uid, ..removed }];
+        let mut facts = vec![Fact { key: item.version.key, uid: item.version.uid, ..removed }];
         facts.push(evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())));
         let shown =
             |index| evidence.delivery(index, view.watch, format!("received {}", evidence.delivery_words(index)));
@@ -156,7 +150,7 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
             evidence,
             ruling,
             view,
-            item.key,
+            item.version.key,
             format!("shows {name}, which {} before", removal.had_been()),
             facts,
             reason,

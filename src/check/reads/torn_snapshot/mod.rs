@@ -30,7 +30,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let snapshot = snapshot(evidence, id, &o);
         for flaw in examiner.flaws(&snapshot) {
             if matches!(snapshot.absence, Absence::Between(..))
-                && !snapshot.items.iter().any(|item| item.key == flaw.key)
+                && !snapshot.items.iter().any(|item| item.version.key == flaw.key)
                 && lists.get_or_insert_with(|| Pages::of(evidence.history)).show(id, flaw.key)
             {
                 continue;
@@ -71,7 +71,7 @@ fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: 
 
 fn snapshot(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> Snapshot {
     let items = evidence.history.items_of(o).iter();
-    let items: Vec<Shown> = items.map(Shown::from).collect();
+    let items: Vec<Shown> = items.map(|item| Shown { version: *item, delivery: None }).collect();
     let cut = o.marks.has(Marks::SAVED) || o.marks.has(Marks::TRUNCATED) || !o.marks.has(Marks::ANSWER_BODY);
     let absence = if cut || matches!(o.asked, Asked::Unrecorded | Asked::Invalid) {
         Absence::Open

@@ -5,7 +5,7 @@
 use crate::check::facts::removals::{self, Ended};
 use crate::check::watches::watch_gap::Coverage;
 use crate::check::{Draft, Evidence, Ruling};
-use crate::history::{DeliveryKind, Item, KeyId, ResourceId, Revision};
+use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
 use crate::order::Change;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,9 +55,7 @@ impl Removals {
             let held = held.filter(|(index, _)| history.deliveries[*index].uid == removal.uid);
             let whole = coverage.scoped && !history.is_selective(scope) && coverage.after <= removal.after;
             let may_be_marked = |(index, _): &(usize, Revision)| {
-                let d = &history.deliveries[*index];
-                let shown = Item { key: d.key, uid: d.uid, revision: d.revision, attributes: d.attributes };
-                removals::through(evidence, &shown, coverage.through).is_none()
+                removals::through(evidence, &history.deliveries[*index].item(), coverage.through).is_none()
             };
             let is_open = !removal.is_gone && last.is_some_and(may_be_marked);
             if shown.ended.contains(&removal.key) || !(held.is_some() || whole) || is_open {

@@ -1,8 +1,9 @@
 //! Input: items of answered DELETECOLLECTIONs. Output: findings for objects that later evidence shows without a deletionTimestamp.
 //! Lists, reads and streams that show such an object have rules of their own.
 
+use super::draft;
 use crate::check::facts::removals::{self, Ended};
-use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use crate::check::{Draft, Evidence, Fact, Ruling};
 use crate::history::{Asked, Item, KeyId, Marks, OperationId, Verb};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,10 +38,9 @@ fn later_versions(evidence: &Evidence<'_>) -> OfItem<Version> {
     let mut found = OfItem::default();
     for key in keys {
         for version in order.timeline.versions(key).iter().filter(|version| version.change.lives() == Some(true)) {
-            let Version { key, uid, revision, attributes, .. } = version;
-            for item in order.deleted_items.ending(history, &order.timeline, &Item { key, uid, revision, attributes }) {
+            for item in order.deleted_items.ending(history, &order.timeline, &version.item()) {
                 let o = history.operation(item.operation);
-                let is_later = item.before.is_some_and(|before| before <= revision)
+                let is_later = item.before.is_some_and(|before| before <= version.revision)
                     && !order.clocks.before(version.moment(history), (o.ret, o.clock));
                 if is_later {
                     found.entry((item.operation, key)).or_insert(version);
@@ -73,9 +73,12 @@ fn later_requests(evidence: &Evidence<'_>) -> OfItem<OperationId> {
             let items = evidence.history.items_of(&o).iter().filter(|_| o.asked == Asked::Unset);
             items.for_each(|item| add(id, item));
         } else if o.key.is_some() && o.subresource.answers_parent() {
-            let shown = Item { key: o.key, uid: o.answer_uid, revision: o.answered, attributes: o.attributes };
+            let shown = o.answered_item();
             add(id, &shown);
-            add(id, &Item { revision: o.asked_revision, ..shown });
+            // An update that creates its object does not compare its base (apiserver `store.go`, `Update`).
+            if o.status != 201 {
+                add(id, &Item { revision: o.asked_revision, ..shown });
+            }
         }
     }
     found
@@ -102,22 +105,17 @@ fn lived_on(evidence: &Evidence<'_>, item: Ended, lives: Fact, ruling: &mut Ruli
     let mut facts = removals::facts(evidence, item);
     facts.push(lives);
     ruling.found(Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: item.key,
-        cause: evidence.cause(&o),
         summary: format!(
             "{} was answered with {name} at version {}, but that object still exists and is not under deletion",
             o.verb.name(),
             item.after
         ),
-        facts,
         reason:
             "A DELETECOLLECTION is answered with success only if each object is gone or has a deletionTimestamp, and a \
             deletionTimestamp is never taken back."
                 .to_owned(),
         refuted_by: "evidence that the answer belongs to another request, or that the request was a dry run".to_owned(),
         consequence: "a client that trusts the answer gives away what the object still holds".to_owned(),
+        ..draft(evidence, &o, item.key, facts)
     });
 }

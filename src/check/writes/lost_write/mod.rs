@@ -6,7 +6,7 @@ use crate::check::etcd::writes;
 use crate::check::facts::absence::ConsistentNotFoundAnswers;
 use crate::check::facts::{commit_evidence, removals};
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
-use crate::history::{Marks, Operation, OperationId, Revision, Verb};
+use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Verb};
 use crate::order::{Removal, Version, removes};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
@@ -158,23 +158,18 @@ fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: Operati
     facts.extend((!is_same).then_some(shown));
     facts.push(accepted(evidence, id));
     ruling.found(Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: end.key,
-        cause: evidence.cause(&o),
         summary: format!(
             "{} of {name} was answered as the removal of uid {}, which had been removed at revision {} before",
             o.verb.name(),
             evidence.short_uid(end.uid),
             end.revision
         ),
-        facts,
         reason: "One uid has one life: after an object is removed, no write finds it.".to_owned(),
         refuted_by:
             "evidence that the answer belongs to another request, or that the deletion belongs to another object"
                 .to_owned(),
         consequence: "a client that trusts the answer takes a removal for its own that another client made".to_owned(),
+        ..draft(evidence, &o, end.key, facts)
     });
 }
 
@@ -185,17 +180,11 @@ fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mu
     let mut facts = removals::facts(evidence, removal.into());
     facts.push(lives);
     ruling.found(Draft {
-        kind: Kind::Violation,
-        broken_by: BrokenBy::Server,
-        incarnation: o.incarnation,
-        key: removal.key,
-        cause: evidence.cause(&o),
         summary: format!(
             "{} of {name} was answered as the removal of uid {}, but that object still exists",
             o.verb.name(),
             evidence.short_uid(removal.uid)
         ),
-        facts,
         reason: "One uid has one life: after an object is removed, it has no later version, and no write finds it."
             .to_owned(),
         refuted_by: "evidence that the answer belongs to another request, or that the server only began the removal"
@@ -203,7 +192,24 @@ fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mu
         consequence:
             "a client that trusts the answer gives the address, the volume or the name of the object to another one"
                 .to_owned(),
+        ..draft(evidence, &o, removal.key, facts)
     });
+}
+
+/// A violation by the server that answered a request, without words.
+fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, facts: Vec<Fact>) -> Draft {
+    Draft {
+        kind: Kind::Violation,
+        broken_by: BrokenBy::Server,
+        incarnation: o.incarnation,
+        key,
+        cause: evidence.cause(o),
+        summary: String::new(),
+        facts,
+        reason: String::new(),
+        refuted_by: String::new(),
+        consequence: String::new(),
+    }
 }
 
 #[cfg(test)]
