@@ -152,8 +152,7 @@ fn missed(evidence: &Evidence<'_>, finding: &Finding, fault: OperationId) -> Opt
             Missed { change: cited(read.seen).min()?, ..read }
         }
         "name-reuse" | "ghost-actor" | "blind-write" => {
-            let watermark =
-                order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
+            let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(o.key), &o)?;
             let current = order.timeline.at_or_before(o.key, watermark.revision)?;
             decided(finding, o.key, current.revision, evidence)?
         }

@@ -37,7 +37,7 @@ fn decided(evidence: &Evidence<'_>, finding: &Finding) -> Option<(OperationId, O
 /// A live read of the object right before the write, with the answer it would have had.
 fn live(evidence: &Evidence<'_>, o: &Operation, key: KeyId, change: Revision) -> Prevention {
     let (history, order) = (evidence.history, evidence.order);
-    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(key), o.clock, o.invoke);
+    let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(key), o);
     let shown = watermark.and_then(|watermark| order.timeline.at_or_before(key, watermark.revision));
     let answer = match shown {
         Some(version) if version.change == Change::Deleted => {

@@ -29,7 +29,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
     let versions = facts[..facts.len() - 1].iter().filter(|f| removed.is_none_or(|r| r.operation != f.operation));
     let frontier = versions.map(|f| f.revision).max().unwrap_or(Revision::NONE);
     let answered = facts.last().map_or(Revision::NONE, |f| f.revision);
-    let watermark = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke);
+    let watermark = order.watermarks.before_request(history, &order.clocks, resource, &o);
     let mut list = Vec::new();
     let mut say = |request: String, effect, smallest_revision, because: String| {
         list.push(Prevention { request, effect, smallest_revision, because });

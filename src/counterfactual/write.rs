@@ -15,7 +15,7 @@ pub fn preventions(evidence: &Evidence<'_>, finding: &Finding, fault: OperationI
         return Vec::new();
     }
     let object = history.key_name(o.key);
-    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke);
+    let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(o.key), &o);
     let current = watermark.and_then(|watermark| order.timeline.at_or_before(o.key, watermark.revision));
     // Answers to evictions and bindings show no object, so the object that had the name at the send time counts.
     let current_uid =

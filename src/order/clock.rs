@@ -8,10 +8,12 @@
 mod bounds;
 mod spread;
 mod step;
+mod twice_recorded;
 
 pub use step::ClockStep;
+pub(super) use twice_recorded::TwiceRecorded;
 
-use crate::history::ClockId;
+use crate::history::{ClockId, Operation};
 use crate::ingest::Time;
 use spread::Spread;
 
@@ -39,6 +41,8 @@ pub struct Clocks {
     stepped: Vec<Option<ClockStep>>,
     /// By clock, how far apart the servers of an audit log may be. Empty if every log comes from one server.
     spreads: Vec<Option<Box<Spread>>>,
+    /// The requests that both their client and their server recorded.
+    twice_recorded: TwiceRecorded,
 }
 
 /// The relation of two moments.
@@ -126,6 +130,29 @@ impl Clocks {
             && a.1.is_some()
             && b.1.is_some()
             && self.horizon(a.1, b.1, b.0).is_some_and(|horizon| a.0 < horizon)
+    }
+
+    /// When a request was sent, as each of its records says.
+    pub fn sent(&self, o: &Operation) -> impl Iterator<Item = (Time, ClockId)> + use<> {
+        let other = self.twice_recorded.other(o).map(|other| (other.invoke, other.clock));
+        std::iter::once((o.invoke, o.clock)).chain(other)
+    }
+
+    /// When a request was answered, as each of its records says.
+    pub fn answered(&self, o: &Operation) -> impl Iterator<Item = (Time, ClockId)> + use<> {
+        let other = self.twice_recorded.other(o).map(|other| (other.ret, other.clock));
+        std::iter::once((o.ret, o.clock)).chain(other)
+    }
+
+    /// Whether a request is proved to be answered before another one was sent. This is about what the servers did: a client
+    /// knows an answer only when its own record says so.
+    pub fn is_answered_before(&self, earlier: &Operation, later: &Operation) -> bool {
+        self.answered(earlier).any(|answered| self.is_before_request(answered, later))
+    }
+
+    /// Whether a moment is proved to be before a request was sent.
+    pub fn is_before_request(&self, moment: (Time, ClockId), later: &Operation) -> bool {
+        self.sent(later).any(|sent| self.before(moment, sent))
     }
 }
 

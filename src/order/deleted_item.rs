@@ -55,7 +55,7 @@ impl DeletedItems {
                 continue;
             }
             let resource = history.scopes[o.scope.index()].resource;
-            let sent = watermarks.after(history, clocks, resource, o.clock, o.ret);
+            let sent = watermarks.after_answer(history, clocks, resource, &o);
             let before = sent.map(|(revision, _)| revision);
             let items = history.items_of(&o).iter().filter(|item| item.key.is_some() && item.revision.is_some());
             all.extend(items.filter(|item| is_unmarked(history, timeline, item)).map(|item| DeletedItem {

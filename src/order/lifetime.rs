@@ -24,15 +24,15 @@ pub struct Lifetime {
     pub death: Death,
 }
 
-/// The evidence for the end of a lifetime. Indices are into the versions and removals of its key.
+/// The evidence for the end of a lifetime. Indices are into the versions of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
     /// No evidence.
     Open,
     /// Deleted at this version.
     At(u32),
-    /// Ended by this removal of unknown revision.
-    Removed(u32),
+    /// Ended by a removal of unknown revision.
+    Removed,
     /// Ended before this version: the first of another uid, or a deletion without a known uid.
     Before(u32),
 }
@@ -116,11 +116,11 @@ impl Lifetimes {
     }
 
     fn of_removals(&mut self, timeline: &Timeline, key: KeyId, start: usize) {
-        for (at, removal) in timeline.removals(key).iter().enumerate().filter(|(_, removal)| removal.uid.is_some()) {
+        for removal in timeline.removals(key).iter().filter(|removal| removal.uid.is_some()) {
             let nth =
                 self.known(start, removal.uid).unwrap_or_else(|| self.begin(key, removal.uid, Revision::NONE, false));
-            if !matches!(self.lives[nth].death, Death::At(_) | Death::Removed(_)) {
-                self.lives[nth].death = Death::Removed(at as u32);
+            if !matches!(self.lives[nth].death, Death::At(_)) {
+                self.lives[nth].death = Death::Removed;
             }
         }
     }
@@ -176,15 +176,20 @@ impl Lifetime {
     pub fn last(&self, timeline: &Timeline) -> Option<Version> {
         match self.death {
             Death::At(at) | Death::Before(at) => timeline.versions(self.key).get(at as usize),
-            Death::Open | Death::Removed(_) => None,
+            Death::Open | Death::Removed => None,
         }
     }
 
     /// The removal of unknown revision that ended it.
     pub fn removal(&self, timeline: &Timeline) -> Option<Removal> {
+        self.removals(timeline).first().copied()
+    }
+
+    /// All records of that removal: one uid is removed once.
+    pub fn removals<'t>(&self, timeline: &'t Timeline) -> &'t [Removal] {
         match self.death {
-            Death::Removed(at) => timeline.removals(self.key).get(at as usize).copied(),
-            _ => None,
+            Death::Removed => timeline.removals_of(self.key, self.uid),
+            _ => &[],
         }
     }
 
@@ -208,7 +213,7 @@ impl Lifetime {
             Death::At(_) if self.from.is_some() && self.from <= revision => {
                 self.last(timeline).map(|end| revision < end.revision)
             }
-            Death::Removed(_) if self.from.is_some() && self.from <= revision => {
+            Death::Removed if self.from.is_some() && self.from <= revision => {
                 self.removal(timeline).filter(|removal| removal.after >= revision).map(|_| true)
             }
             _ => None,

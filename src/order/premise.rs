@@ -74,13 +74,13 @@ impl Premise {
             Source::Answer(id) | Source::Request(id) => {
                 let o = history.operation(id);
                 let fresh = o.verb == Verb::Get && o.asked == Asked::Unset;
-                truths.seen(self.key, o.clock, fresh.then_some(o.invoke), o.ret)
+                truths.seen_by_request(self.key, &o, fresh)
             }
             Source::Event(index, _) => {
                 let at = history.deliveries[index as usize].revision.known();
                 at.map_or(Seen::default(), |at| Seen { from: at, through: Some(at) })
             }
-            Source::Cache(_) => truths.seen(self.key, self.moment.1, None, self.moment.0),
+            Source::Cache(_) => truths.seen_by_moment(self.key, self.moment),
         }
     }
 }

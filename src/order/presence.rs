@@ -310,7 +310,7 @@ fn removed(history: &History, order: &Order, removal: &Removal) -> Option<(Versi
 
 /// The highest revision that was complete when a request about one object was sent.
 fn complete_before(history: &History, order: &Order, o: &Operation) -> Option<Revision> {
-    let watermark = order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)?;
+    let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(o.key), o)?;
     Some(watermark.revision)
 }
 

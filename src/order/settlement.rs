@@ -486,11 +486,20 @@ impl Timeline {
         for removal in &mut self.removals {
             let o = history.operation(removal.operation);
             let resource = history.resource_of(removal.key);
-            if let Some(watermark) = watermarks.before(history, clocks, resource, o.clock, o.invoke) {
+            if let Some(watermark) = watermarks.before_request(history, clocks, resource, &o) {
                 removal.after = removal.after.max(watermark.revision);
             }
-            if let Some((revision, _)) = watermarks.after(history, clocks, resource, o.clock, o.ret) {
+            if let Some((revision, _)) = watermarks.after_answer(history, clocks, resource, &o) {
                 removal.before = Some(removal.before.map_or(revision, |b| b.min(revision)));
+            }
+        }
+        // All records of one removal share the tightest bounds.
+        for records in self.removals.chunk_by_mut(|a, b| (a.key, a.uid) == (b.key, b.uid)) {
+            let after = records.iter().map(|removal| removal.after).max().unwrap_or_default();
+            let before = records.iter().filter_map(|removal| removal.before).min();
+            let agree = before.is_none_or(|before| after < before);
+            for removal in records.iter_mut().filter(|removal| removal.uid.is_some() && agree) {
+                (removal.after, removal.before) = (after, before);
             }
         }
     }

@@ -4,8 +4,8 @@
 //! name. An unknown end favours the process: the interval includes every revision at which the value can have been true. So two
 //! intervals that do not meet prove that the two values were never true together (Adya's versions, 1999).
 
-use super::{Order, Presence, Removal, Version, Watermarks};
-use crate::history::{ClockId, History, KeyId, OperationId, Revision, Symbol};
+use super::{Order, Presence, Removal, Version};
+use crate::history::{ClockId, History, KeyId, Operation, OperationId, Revision, Symbol};
 use crate::ingest::Time;
 
 /// The value of a key as a process read it.
@@ -160,18 +160,22 @@ impl<'h> ValidityIntervals<'h> {
         }
     }
 
-    /// The states that a read can have shown which was sent and answered at these times of one clock. None is older than the
-    /// changes that were complete at the send time (`sent` is `None` if the read allows any state). None is newer than writes
-    /// sent after the answer.
-    pub fn seen(&self, key: KeyId, clock: ClockId, sent: Option<Time>, answered: Time) -> Seen {
+    /// The states that a request can have shown. None is older than the changes that were complete when it was sent, unless it
+    /// allows any state (`is_fresh` is false). None is newer than writes that were sent after the answer.
+    pub fn seen_by_request(&self, key: KeyId, request: &Operation, is_fresh: bool) -> Seen {
         let resource = self.history.resource_of(key);
-        let (clocks, watermarks): (_, &Watermarks) = (&self.order.clocks, &self.order.watermarks);
-        let from = sent
-            .and_then(|sent| watermarks.before(self.history, clocks, resource, clock, sent))
-            .map_or(Revision::NONE, |h| h.revision);
-        let through =
-            watermarks.after(self.history, clocks, resource, clock, answered).map(|(revision, _)| revision.previous());
-        Seen { from, through }
+        let (clocks, watermarks) = (&self.order.clocks, &self.order.watermarks);
+        let complete = || watermarks.before_request(self.history, clocks, resource, request);
+        let from = is_fresh.then(complete).flatten().map_or(Revision::NONE, |watermark| watermark.revision);
+        let later = watermarks.after_answer(self.history, clocks, resource, request);
+        Seen { from, through: later.map(|(revision, _)| revision.previous()) }
+    }
+
+    /// The states that a cache can have shown at a moment: none is newer than writes that were sent later.
+    pub fn seen_by_moment(&self, key: KeyId, (time, clock): (Time, ClockId)) -> Seen {
+        let resource = self.history.resource_of(key);
+        let later = self.order.watermarks.after(self.history, &self.order.clocks, resource, clock, time);
+        Seen { from: Revision::NONE, through: later.map(|(revision, _)| revision.previous()) }
     }
 }
 

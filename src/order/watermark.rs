@@ -9,7 +9,7 @@ mod discarded_evidence;
 pub use discarded_evidence::write_of_event;
 
 use self::discarded_evidence::DiscardedEvidence;
-use super::clock::{Clocks, MAX_RELATED_CLOCKS};
+use super::clock::{Clocks, MAX_RELATED_CLOCKS, TwiceRecorded};
 use super::observation::{Facts, FactsByTime, Observations, Reading, Records, SortableFact, TieBreak};
 use super::shown::{EvidenceRef, Observation};
 use super::timeline::Timeline;
@@ -33,13 +33,19 @@ pub struct Counter {
     shown: Vec<Vec<u32>>,
     /// Per group: the answers of writes.
     sent: Vec<Vec<u32>>,
+    /// The requests that two sides recorded.
+    pub(super) twice_recorded: TwiceRecorded,
 }
 
 impl Counter {
     /// Collects the revisions that answers and deliveries show.
     pub fn collect_all(history: &History, timeline: &Timeline) -> Counter {
         let mut of: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
-        let mut counter = Counter { facts: Facts::of(history), ..Counter::default() };
+        let mut counter = Counter {
+            facts: Facts::of(history),
+            twice_recorded: TwiceRecorded::collect(history),
+            ..Counter::default()
+        };
         for (index, placement) in history.placements.iter().enumerate() {
             let own = placement.overridable.then_some(index as u32);
             let next = of.len() as u32;
@@ -58,25 +64,27 @@ impl Counter {
                 counter.shown[group].push(counter.facts.answer(id));
             }
             let writes = o.verb.is_write() && o.invoke.is_known() && o.clock.is_some() && o.key.is_some();
-            if writes && o.answered.is_some() && timeline.wrote_its_answer(id) {
+            if writes && o.answered.is_some() && timeline.made_its_answer(history, id, &o) {
                 counter.sent[group].push(counter.facts.answer(id));
             }
         }
         // The revision of a deletion comes from other evidence, and the timeline names its writer.
         for version in timeline.deletions().filter(|v| v.writer.is_some()) {
-            let o = history.operation(version.writer);
             let group = counter.group_of[history.resource_of(version.key).index()] as usize;
-            if !o.clock.is_some() {
-                continue;
-            }
-            let (revision, key, showing) = (version.revision, version.key, EvidenceRef::Answer(version.writer));
-            let fact =
-                counter.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence: showing });
-            if o.invoke.is_known() {
-                counter.sent[group].push(fact);
-            }
-            if o.ret.is_known() && o.is_answered() {
-                counter.shown[group].push(fact);
+            let other = counter.twice_recorded.other(&history.operation(version.writer)).map(|other| other.id);
+            for id in [version.writer].into_iter().chain(other) {
+                let o = history.operation(id);
+                if !o.clock.is_some() {
+                    continue;
+                }
+                let (revision, key, evidence) = (version.revision, version.key, EvidenceRef::Answer(id));
+                let fact = counter.facts.other(Observation { time: o.ret, clock: o.clock, revision, key, evidence });
+                if o.invoke.is_known() {
+                    counter.sent[group].push(fact);
+                }
+                if o.ret.is_known() && o.is_answered() {
+                    counter.shown[group].push(fact);
+                }
             }
         }
         for stream in &history.streams {
@@ -294,7 +302,7 @@ impl Watermarks {
                 let to = shown.partition_point(|shown| shown.clock <= clock);
                 if is_one(clock) && !never_fell(reading, &shown[from..to], &all) {
                     steady = false;
-                    refuted.add(reading, timeline, &shown[from..to], of_clock);
+                    refuted.add(reading, timeline, &counter.twice_recorded, &shown[from..to], of_clock);
                 }
                 let certain = of_clock.iter().filter(|sortable| reading.is_proven(sortable.fact));
                 let are_all = certain.clone().count() == of_clock.len();
@@ -365,6 +373,20 @@ impl Watermarks {
         self.records(history, resource).highest_before(clocks, clock, time, TieBreak::First).map(Watermark::from)
     }
 
+    /// The highest revision that was certainly committed before a request was sent, by either record of the request.
+    pub fn before_request(
+        &self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        request: &Operation,
+    ) -> Option<Watermark> {
+        let of_records =
+            clocks.sent(request).filter_map(|(time, clock)| self.before(history, clocks, resource, clock, time));
+        // The first one of equals stays: the client's record comes first.
+        of_records.reduce(|best, next| if next.revision > best.revision { next } else { best })
+    }
+
     /// As [`Watermarks::before`], by the bare times of all clocks: what would follow if all clocks agreed.
     pub fn before_by_the_clock(&self, history: &History, resource: ResourceId, time: Time) -> Option<Watermark> {
         if !time.is_known() || self.clocks > MAX_RELATED_CLOCKS {
@@ -415,6 +437,20 @@ impl Watermarks {
         time: Time,
     ) -> Option<(Revision, OperationId)> {
         self.sent_after(history, clocks, resource, (time, clock), |line| line.proven.as_ref().unwrap_or(&line.all))
+    }
+
+    /// The lowest revision that a write certainly got which was certainly sent after the answer to a request, by either record
+    /// of the request.
+    pub fn after_answer(
+        &self,
+        history: &History,
+        clocks: &Clocks,
+        resource: ResourceId,
+        request: &Operation,
+    ) -> Option<(Revision, OperationId)> {
+        let of_records =
+            clocks.answered(request).filter_map(|(time, clock)| self.after(history, clocks, resource, clock, time));
+        of_records.min_by_key(|(revision, _)| *revision)
     }
 
     fn sent_after<'l>(

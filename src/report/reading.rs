@@ -176,12 +176,12 @@ impl Reading<'_> {
             return unknown("no time of the request is recorded");
         }
         let lag = match o.verb {
-            Verb::List if o.scope.is_some() => Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke),
+            Verb::List if o.scope.is_some() => Staleness::of_scope(evidence, revision, o),
             Verb::Get if o.key.is_some() => {
                 let resource = evidence.history.resource_of(o.key);
-                let bound = crate::check::facts::staleness::bound(evidence, resource, o.clock, o.invoke);
+                let bound = crate::check::facts::staleness::bound(evidence, resource, o);
                 let later = bound.and_then(|bound| evidence.order.timeline.between(o.key, revision, bound).first());
-                later.and_then(|later| Staleness::by(evidence, later, o.clock, o.invoke))
+                later.and_then(|later| Staleness::by(evidence, later, o))
             }
             _ => None,
         };

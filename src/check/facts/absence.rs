@@ -36,7 +36,7 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
     let shown = evidence.version(&version, format!("{name} existed at revision {}", version.revision));
     let mut facts = vec![shown, staleness::answer(evidence, id, from, "404 (not found)")];
     // The answer shows a state from the revision on, and before the first write that was sent after it.
-    let later = order.watermarks.after(history, &order.clocks, history.resource_of(o.key), o.clock, o.ret);
+    let later = order.watermarks.after_answer(history, &order.clocks, history.resource_of(o.key), o);
     if let Some((later, write)) = later.filter(|(later, _)| life.through.next() >= *later) {
         match after {
             After::Change(next) => facts.push(evidence.version(&next, evidence.change_words(&next))),
@@ -62,7 +62,7 @@ pub fn refuted(evidence: &Evidence<'_>, id: OperationId, o: &Operation, from: Re
     // A request that was sent after the answer took effect above the state that the answer shows.
     let removed = |id: OperationId| {
         let by = history.operation(id);
-        order.clocks.before((o.ret, o.clock), (by.invoke, by.clock))
+        order.clocks.is_answered_before(o, &by)
     };
     let mut removals = order.timeline.removals_of(o.key, version.uid).iter().filter(|removal| removal.uid.is_some());
     if let Some(removal) = removals.find(|removal| removed(removal.operation)) {
@@ -97,8 +97,7 @@ fn shown_after(evidence: &Evidence<'_>, o: &Operation, version: &Version) -> Opt
     });
     let recent = |id: &OperationId| {
         let read = history.operation(*id);
-        promise(history, &read, None).0 == Promise::MostRecent
-            && order.clocks.before((o.ret, o.clock), (read.invoke, read.clock))
+        promise(history, &read, None).0 == Promise::MostRecent && order.clocks.is_answered_before(o, &read)
     };
     reads.into_iter().find(recent)
 }
@@ -211,7 +210,7 @@ impl ConsistentNotFoundAnswers {
     pub fn after(&self, evidence: &Evidence<'_>, end: &Version, o: &Operation) -> Option<OperationId> {
         let first_existing =
             *self.first_existing.get(&(end.key, end.uid)).filter(|first_existing| **first_existing < end.revision)?;
-        let is_before = |time, clock| evidence.order.clocks.before((time, clock), (o.invoke, o.clock));
+        let is_before = |time, clock| evidence.order.clocks.is_before_request((time, clock), o);
         self.of.get(&end.key)?.iter().find_map(|(clock, of)| {
             let last = of.partition_point(|answer| is_before(answer.time, *clock)).checked_sub(1)?;
             (of[last].revision >= first_existing).then_some(of[last].id)
@@ -223,7 +222,7 @@ impl ConsistentNotFoundAnswers {
 fn reached(evidence: &Evidence<'_>, o: &Operation) -> Option<Revision> {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(o.key);
-    let watermark = || Some(order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke)?.revision);
+    let watermark = || Some(order.watermarks.before_request(history, &order.clocks, resource, o)?.revision);
     let own = || {
         let frontier = order.frontiers.of(history, order, o.incarnation, resource)?;
         let of_key = [frontier.keys.get(&o.key), frontier.commits_of.get(&o.key)].into_iter().flatten();

@@ -85,7 +85,7 @@ fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
     }
     let shown = version.dated;
     o.answered == o.asked_revision
-        || (shown.operation(history) != id && order.clocks.before(shown.moment(history), (o.invoke, o.clock)))
+        || (shown.operation(history) != id && order.clocks.is_before_request(shown.moment(history), o))
 }
 
 /// A write of a process with a memory that certainly made a version.
@@ -163,8 +163,7 @@ pub fn went_back(evidence: &Evidence<'_>, version: &Version) -> bool {
     }
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(version.writer);
-    let watermark =
-        order.watermarks.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
+    let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(version.key), &o);
     watermark.is_some_and(|watermark| watermark.revision > version.revision)
 }
 

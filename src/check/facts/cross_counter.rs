@@ -34,10 +34,13 @@ impl Place {
     pub fn of_operation(evidence: &Evidence<'_>, id: OperationId, resource: ResourceId) -> Place {
         let (history, order) = (evidence.history, evidence.order);
         let o = history.operation(id);
-        let complete = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke);
+        let complete = order.watermarks.before_request(history, &order.clocks, resource, &o);
         Place {
             from: complete.map_or(Revision::NONE, |watermark| watermark.revision),
-            through: sent_later(evidence, resource, (o.ret, o.clock)),
+            through: order
+                .watermarks
+                .after_answer(history, &order.clocks, resource, &o)
+                .map(|(revision, _)| revision.previous()),
         }
     }
 }
@@ -60,46 +63,51 @@ pub fn was_before(evidence: &Evidence<'_>, version: &Version, id: OperationId) -
     }
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(id);
-    let sent = (o.invoke, o.clock);
-    let watermark =
-        order.watermarks.before(history, &order.clocks, history.resource_of(version.key), o.clock, o.invoke);
-    let moments = [Some(version.moment(history)), version.answered(history)];
+    let watermark = order.watermarks.before_request(history, &order.clocks, history.resource_of(version.key), &o);
+    let writer = version.writer.is_some().then(|| history.operation(version.writer));
     watermark.is_some_and(|watermark| watermark.revision >= version.revision)
-        || moments.into_iter().flatten().any(|moment| order.clocks.before(moment, sent))
+        || order.clocks.is_before_request(version.moment(history), &o)
+        || writer.is_some_and(|writer| order.clocks.is_answered_before(&writer, &o))
 }
 
-/// Whether a removal at an unknown revision was certainly complete before a request was sent.
-pub fn was_removed_before(evidence: &Evidence<'_>, removal: &Removal, id: OperationId) -> bool {
+/// The record of a removal at an unknown revision that was certainly answered before a request was sent. A uid is removed once,
+/// so all records of its removal are about one event.
+pub fn removal_before<'r>(evidence: &Evidence<'_>, records: &'r [Removal], id: OperationId) -> Option<&'r Removal> {
     if !id.is_some() {
-        return false;
+        return None;
     }
-    let (by, o) = (evidence.history.operation(removal.operation), evidence.history.operation(id));
-    by.ret.is_known() && evidence.order.clocks.before((by.ret, by.clock), (o.invoke, o.clock))
+    let (history, order) = (evidence.history, evidence.order);
+    let o = history.operation(id);
+    records.iter().find(|removal| {
+        let by = history.operation(removal.operation);
+        order.clocks.is_before_request((by.ret, by.clock), &o)
+    })
 }
 
 /// Whether a life had certainly ended before a request was sent.
 pub fn had_ended(evidence: &Evidence<'_>, life: &Lifetime, id: OperationId) -> bool {
     let timeline = &evidence.order.timeline;
-    let removed = life.removal(timeline).is_some_and(|removal| was_removed_before(evidence, &removal, id));
-    removed || life.last(timeline).is_some_and(|last| was_before(evidence, &last, id))
+    removal_before(evidence, life.removals(timeline), id).is_some()
+        || life.last(timeline).is_some_and(|last| was_before(evidence, &last, id))
 }
 
 /// The times by which a life had ended, from the requests that ended it and the clients that saw it.
 pub fn end_moments(evidence: &Evidence<'_>, life: &Lifetime) -> Vec<(Time, ClockId)> {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
-    let answered = |id: OperationId| (history.operation(id).ret, history.operation(id).clock);
-    let removal = life.removal(timeline).map(|removal| answered(removal.operation));
     let last = life.last(timeline);
-    let writer = last.filter(|last| last.writer.is_some()).map(|last| answered(last.writer));
-    [removal, writer, last.map(|last| last.moment(history))].into_iter().flatten().collect()
+    let removals = life.removals(timeline).iter().map(|removal| removal.operation);
+    let writer = last.map(|last| last.writer).filter(|writer| writer.is_some());
+    let answered = |id| evidence.order.clocks.answered(&history.operation(id));
+    removals.chain(writer).flat_map(answered).chain(last.map(|last| last.moment(history))).collect()
 }
 
-/// The end of a life as a fact, if known.
-pub fn end(evidence: &Evidence<'_>, life: &Lifetime, name: &str) -> Option<Fact> {
+/// The end of a life as a fact, if known. Of several records, the fact cites one that proves the end before a request.
+pub fn end(evidence: &Evidence<'_>, life: &Lifetime, name: &str, before: OperationId) -> Option<Fact> {
     let timeline = &evidence.order.timeline;
     let uid = evidence.short_uid(life.uid);
     let gone = format!("{name} with uid {uid} was deleted");
-    if let Some(removal) = life.removal(timeline) {
+    let records = life.removals(timeline);
+    if let Some(removal) = removal_before(evidence, records, before).or(records.first()) {
         let fact = evidence.operation(removal.operation, removal.after, gone);
         return Some(Fact { key: life.key, uid: life.uid, ..fact });
     }

@@ -80,7 +80,7 @@ pub fn answered_before(evidence: &Evidence<'_>, shown: &Item, o: &Operation) -> 
 /// Whether a request was answered before another one was sent.
 pub fn is_answered_before(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let earlier = evidence.history.operation(id);
-    evidence.order.clocks.before((earlier.ret, earlier.clock), (o.invoke, o.clock))
+    evidence.order.clocks.is_answered_before(&earlier, o)
 }
 
 /// The facts that an object was removed or marked for deletion, and by which revision.
@@ -91,7 +91,7 @@ pub fn facts(evidence: &Evidence<'_>, removal: Ended) -> Vec<Fact> {
     let mut facts = vec![Fact { key: removal.key, uid: removal.uid, ..gone }];
     let Some(before) = removal.before else { return facts };
     let resource = history.resource_of(removal.key);
-    let sent = order.watermarks.after(history, &order.clocks, resource, o.clock, o.ret);
+    let sent = order.watermarks.after_answer(history, &order.clocks, resource, &o);
     if let Some((_, write)) = sent.filter(|(revision, _)| *revision == before) {
         facts.push(evidence.request(write, before, format!("the write of revision {before} was sent after that")));
     } else if let Some(next) = order.timeline.version_at(removal.key, before) {

@@ -2,8 +2,7 @@
 //! change that was complete before, and the clock offset that would explain it away if the times are of two clocks.
 
 use crate::check::{Draft, Evidence, Fact, Kind};
-use crate::history::{ClockId, OperationId, ResourceId, Revision, ScopeId};
-use crate::ingest::Time;
+use crate::history::{Operation, OperationId, ResourceId, Revision};
 use crate::order::{Relation, Version, Watermark};
 
 /// A change that was complete before a read was sent, and that the read's answer excludes.
@@ -18,27 +17,20 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// The first known change of a scope above a revision that was complete before a moment.
-    pub fn of_scope(
-        evidence: &Evidence<'_>,
-        scope: ScopeId,
-        above: Revision,
-        clock: ClockId,
-        time: Time,
-    ) -> Option<Staleness> {
-        let resource = evidence.history.scopes[scope.index()].resource;
-        let bound = bound(evidence, resource, clock, time).filter(|b| *b > above)?;
-        Staleness::of_interval(evidence, scope, (above, bound), (time, clock))
+    /// The first known change of a request's scope above a revision that was complete before the request was sent.
+    pub fn of_scope(evidence: &Evidence<'_>, above: Revision, request: &Operation) -> Option<Staleness> {
+        let resource = evidence.history.scopes[request.scope.index()].resource;
+        let bound = bound(evidence, resource, request).filter(|b| *b > above)?;
+        Staleness::of_interval(evidence, (above, bound), request)
     }
 
     /// As [`Staleness::of_scope`], with the bound from the caller.
     pub fn of_interval(
         evidence: &Evidence<'_>,
-        scope: ScopeId,
         (above, bound): (Revision, Revision),
-        (time, clock): (Time, ClockId),
+        request: &Operation,
     ) -> Option<Staleness> {
-        let history = evidence.history;
+        let (history, scope) = (evidence.history, request.scope);
         let resource = history.scopes[scope.index()].resource;
         let (timeline, near_changes) = (&evidence.order.timeline, evidence.facts.sizes.near_changes);
         let inside = |v: &Version| {
@@ -58,21 +50,24 @@ impl Staleness {
                 None => timeline.of_resource(resource, above, bound).skip(near_changes).find(inside),
             }
         })?;
-        Staleness::by(evidence, first, clock, time)
+        Staleness::by(evidence, first, request)
     }
 
-    /// A change, if it was complete before a moment.
-    pub fn by(evidence: &Evidence<'_>, version: Version, clock: ClockId, time: Time) -> Option<Staleness> {
+    /// A change, if it was complete before a request was sent.
+    pub fn by(evidence: &Evidence<'_>, version: Version, request: &Operation) -> Option<Staleness> {
+        let clocks = &evidence.order.clocks;
         let resource = evidence.history.resource_of(version.key);
         let mut weaker: Option<Staleness> = None;
         for watermark in evidence.order.watermarks.reached(evidence.history, resource, version.revision) {
-            match evidence.order.clocks.relation((watermark.time, watermark.clock), (time, clock)) {
-                Relation::Before => return Some(Staleness { version, watermark, offset: None }),
-                // Every watermark has to be explained away, so the largest offset counts.
-                Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
-                    weaker = Some(Staleness { version, watermark, offset: Some(offset) });
+            for sent in clocks.sent(request) {
+                match clocks.relation((watermark.time, watermark.clock), sent) {
+                    Relation::Before => return Some(Staleness { version, watermark, offset: None }),
+                    // Every pair of times has to be explained away, so the largest offset counts.
+                    Relation::BeforeUnless(offset) if weaker.is_none_or(|w| w.offset < Some(offset)) => {
+                        weaker = Some(Staleness { version, watermark, offset: Some(offset) });
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
         weaker
@@ -123,15 +118,13 @@ pub fn set_back(gap: i64) -> String {
     )
 }
 
-/// The highest revision that may have been complete before a moment, by proof or by unrelated times.
-pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, clock: ClockId, time: Time) -> Option<Revision> {
-    if !time.is_known() {
-        return None;
-    }
+/// The highest revision that may have been complete before a request was sent, by proof or by unrelated times.
+pub fn bound(evidence: &Evidence<'_>, resource: ResourceId, request: &Operation) -> Option<Revision> {
     let (watermarks, clocks) = (&evidence.order.watermarks, &evidence.order.clocks);
-    let proved = watermarks.before(evidence.history, clocks, resource, clock, time).map(|watermark| watermark.revision);
-    let bare = watermarks.before_by_the_clock(evidence.history, resource, time).map(|watermark| watermark.revision);
-    proved.max(bare)
+    let bare = |(time, _)| watermarks.before_by_the_clock(evidence.history, resource, time);
+    let proved = watermarks.before_request(evidence.history, clocks, resource, request);
+    let all = proved.into_iter().chain(clocks.sent(request).filter_map(bare));
+    all.map(|watermark| watermark.revision).max()
 }
 
 /// A read as a fact: its request and its answer.

@@ -42,7 +42,7 @@ fn a_change_far_behind_a_list_is_the_one_that_looking_at_all_finds() {
     sketch += "c@A LIST labels(app=web) => 9 {w:u@5[app=web]}\nc@A LIST => 9 {w:u@5[app=web]}\n";
     let [shipped, small] = with_both(&sketch, |evidence| {
         let lists = evidence.of_verbs(&[Verb::List]);
-        let stale = lists.map(|(_, o)| Staleness::of_scope(evidence, o.scope, o.answered, o.clock, o.invoke));
+        let stale = lists.map(|(_, o)| Staleness::of_scope(evidence, o.answered, &o));
         stale.map(|stale| stale.map(|stale| stale.version.revision.to_string())).collect::<Vec<_>>()
     });
     assert_eq!(shipped, small);

@@ -65,7 +65,10 @@ impl Hold {
         match &self.end {
             End::Open => false,
             End::By(version) => cross_counter::was_before(evidence, version, id),
-            End::Removed(removal) => cross_counter::was_removed_before(evidence, removal, id),
+            End::Removed(removal) => {
+                let records = evidence.order.timeline.removals_of(removal.key, removal.uid);
+                cross_counter::removal_before(evidence, records, id).is_some()
+            }
         }
     }
 }

@@ -180,7 +180,7 @@ fn judge(
     }
     let covered = made.through.and_then(|through| validity.covers(binding.target, gone, through.max(gone)));
     let (name, target) = (history.key_name(binding.version.key), history.key_name(binding.target));
-    let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+    let mut facts: Vec<Fact> = end(evidence, life, &target, binding.operation).into_iter().collect();
     if let Some(before) = binding.before {
         facts.push(evidence.version(&before, format!("{name} was not bound yet")));
     }

@@ -108,14 +108,14 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     let Some(life) = order.lifetimes(history).of(o.request_uid).filter(|life| life.key == o.key) else { return };
     let late = |(time, clock): (Time, ClockId)| {
         let by = Time(time.0.saturating_add(grace));
-        time.is_known() && by.is_known() && order.clocks.before((by, clock), (o.invoke, o.clock))
+        time.is_known() && by.is_known() && order.clocks.is_before_request((by, clock), &o)
     };
     if !cross_counter::end_moments(evidence, life).into_iter().any(late) {
         return;
     }
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let uid = evidence.short_uid(o.request_uid);
-    let mut facts: Vec<Fact> = cross_counter::end(evidence, life, &key).into_iter().collect();
+    let mut facts: Vec<Fact> = cross_counter::end(evidence, life, &key, id).into_iter().collect();
     let sent = format!("{client} sent {} of {key} for uid {uid}", o.verb.with_article());
     facts.push(Fact { uid: o.request_uid, ..evidence.request(id, o.asked_revision, sent) });
     facts.push(evidence.operation(id, o.answered, "the server answered with success"));

@@ -351,7 +351,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
             };
             let later = removals.iter().filter(|removal| removal.uid.is_some()).filter_map(|removal| {
                 let o = history.operation(removal.operation);
-                order.watermarks.after(history, &order.clocks, resource, o.clock, o.ret)
+                order.watermarks.after_answer(history, &order.clocks, resource, &o)
             });
             later.map(|(revision, _)| revision).min()
         });

@@ -81,7 +81,7 @@ fn collected<'h>(evidence: &Evidence<'h>, life: &'h Lifetime) -> Option<Collecte
             let end = life.last(timeline)?;
             (end.writer, (end.revision, Some(end.revision)))
         }
-        Death::Removed(_) => {
+        Death::Removed => {
             let removal = life.removal(timeline)?;
             (removal.operation, (removal.after, removal.before))
         }

@@ -180,7 +180,7 @@ impl<'h> Dangling<'_, 'h> {
         let o = history.operation(version.writer);
         let (name, target) = (history.key_name(version.key), history.key_name(life.key));
         let uid = evidence.short_uid(life.uid);
-        let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+        let mut facts: Vec<Fact> = end(evidence, life, &target, version.writer).into_iter().collect();
         facts.push(evidence.version(version, format!("{name} was given a reference to {target} with uid {uid}")));
         ruling.found(Draft {
             kind: if late && !by_controller { Kind::Violation } else { Kind::Hazard },
@@ -268,7 +268,7 @@ impl<'h> Dangling<'_, 'h> {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let (name, target) = (history.key_name(version.key), history.key_name(life.key));
         let (client, uid) = (evidence.short_client(o), evidence.short_uid(life.uid));
-        let mut facts: Vec<Fact> = end(evidence, life, &target).into_iter().collect();
+        let mut facts: Vec<Fact> = end(evidence, life, &target, id).into_iter().collect();
         let says = format!("{client} read {name}, which belongs to {target} with uid {uid}");
         facts.push(evidence.item(id, version.key, version.uid, o.answered, says));
         if let Some(write) = write {

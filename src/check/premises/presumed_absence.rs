@@ -186,7 +186,7 @@ impl PossibleDeletions {
             // A request that was answered before the object was made, or that names another uid, ended another object.
             let earlier = made.is_some_and(|made| clocks.before((o.ret, o.clock), made));
             let another = o.answer_uid.is_some() && version.uid.is_some() && o.answer_uid != version.uid;
-            !earlier && !another && !clocks.before((by.ret, by.clock), (o.invoke, o.clock))
+            !earlier && !another && !clocks.is_answered_before(by, &o)
         })
     }
 }
@@ -288,9 +288,9 @@ impl<'h> Case<'_, 'h> {
             (Known::Nothing, Shown::Answer(id)) => {
                 let o = history.operation(id);
                 let fresh = o.verb == Verb::Get && o.asked == Asked::Unset;
-                validity.seen(self.target, o.clock, fresh.then_some(o.invoke), o.ret)
+                validity.seen_by_request(self.target, &o, fresh)
             }
-            (Known::Nothing, _) => validity.seen(self.target, last_read.moment.1, None, last_read.moment.0),
+            (Known::Nothing, _) => validity.seen_by_moment(self.target, last_read.moment),
             (Known::End(uid), _) if uid.is_some() => self.after_the_end_of(uid),
             // An object that left a selection may still exist.
             (Known::End(_) | Known::Left(_), _) => Seen::default(),

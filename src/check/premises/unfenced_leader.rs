@@ -378,8 +378,7 @@ fn is_before(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, write: Operation
     let commit = basis.committed_at(write).filter(|_| shared);
     let asked = version.writer.is_some().then(|| history.operation(version.writer));
     commit.is_some_and(|commit| commit < version.revision)
-        || asked
-            .is_some_and(|w| o.ret.is_known() && evidence.order.clocks.before((o.ret, o.clock), (w.invoke, w.clock)))
+        || asked.is_some_and(|w| o.ret.is_known() && evidence.order.clocks.is_answered_before(&o, &w))
 }
 
 /// The writes of a process to a resource, in relation to its terms.

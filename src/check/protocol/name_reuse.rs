@@ -188,7 +188,7 @@ fn bearer(evidence: &Evidence<'_>, o: &Operation, known: Symbol) -> Option<Versi
     // Every revision through this one was complete before the request arrived.
     let watermark = order
         .watermarks
-        .before(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o.clock, o.invoke)?
+        .before_request(evidence.history, &order.clocks, evidence.history.resource_of(o.key), o)?
         .revision;
     let later = |v: &Version| v.uid.is_some() && v.uid != known && v.change.lives() == Some(true);
     order.timeline.between(o.key, last, watermark).iter().rev().find(later)

@@ -48,16 +48,16 @@ fn list(
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
     ruling.checked(o.incarnation);
     let resource = evidence.history.scopes[o.scope.index()].resource;
-    let bound = staleness::bound(evidence, resource, o.clock, o.invoke).filter(|bound| *bound > revision);
+    let bound = staleness::bound(evidence, resource, o).filter(|bound| *bound > revision);
     let lag = bound.and_then(|bound| {
         let interval = (revision, bound);
-        Staleness::of_interval(evidence, o.scope, interval, (o.invoke, o.clock)).or_else(|| {
+        Staleness::of_interval(evidence, interval, o).or_else(|| {
             let deletions = deletions.get_or_init(|| AnsweredDeletions::collect(evidence));
             let deletion = deletions.first(evidence, o.scope, interval).unwrap_or_else(|_| {
                 ruling.undecided("deletions that were not compared with a list, because its selector leaves many open");
                 None
             });
-            Staleness::by(evidence, deletion?, o.clock, o.invoke)
+            Staleness::by(evidence, deletion?, o)
         })
     });
     let Some(lag) = lag else {
@@ -95,9 +95,9 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     let fact = || staleness::answer(evidence, id, o.answered, &answered);
     let resource = evidence.history.resource_of(o.key);
     let is_current = evidence.order.frontiers.is_current(id);
-    let bound = if is_current { None } else { staleness::bound(evidence, resource, o.clock, o.invoke) };
+    let bound = if is_current { None } else { staleness::bound(evidence, resource, o) };
     if let Some(later) = bound.and_then(|bound| timeline.between(o.key, o.answered, bound).first()) {
-        if let Some(lag) = Staleness::by(evidence, later, o.clock, o.invoke) {
+        if let Some(lag) = Staleness::by(evidence, later, o) {
             let mut facts = lag.facts(evidence);
             facts.push(fact());
             ruling.found(lag.settle(draft(evidence, o, facts, answered.clone(), &lag)));
@@ -128,7 +128,7 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
 fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
-    let Some(watermark) = order.watermarks.before(evidence.history, &order.clocks, resource, o.clock, o.invoke) else {
+    let Some(watermark) = order.watermarks.before_request(evidence.history, &order.clocks, resource, o) else {
         return;
     };
     if !absence::certainly_existed(evidence, o.key, watermark.revision) {

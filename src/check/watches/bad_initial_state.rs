@@ -111,7 +111,7 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
             found(evidence, ruling, view, KeyId::NONE, says, vec![asked, ended()], reason);
         }
         Promise::MostRecent if o.invoke.is_known() => {
-            let Some(lag) = Staleness::of_scope(evidence, o.scope, revision, o.clock, o.invoke) else { return };
+            let Some(lag) = Staleness::of_scope(evidence, revision, &o) else { return };
             let mut facts = lag.facts(evidence);
             facts.push(evidence.request(view.watch, Revision::NONE, format!("{} was sent", view.words())));
             facts.push(ended());

@@ -59,8 +59,7 @@ fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<
         return;
     }
     let resource = evidence.history.scopes[o.scope.index()].resource;
-    let watermark =
-        evidence.order.watermarks.before(evidence.history, &evidence.order.clocks, resource, o.clock, o.invoke);
+    let watermark = evidence.order.watermarks.before_request(evidence.history, &evidence.order.clocks, resource, &o);
     let Some(watermark) = watermark else { return };
     for (index, d) in view.changes(view.live.clone()) {
         ruling.checked(o.incarnation);

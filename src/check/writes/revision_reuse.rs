@@ -66,7 +66,7 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         let Some(revision) = committed.filter(|revision| !said.contains(revision)) else { continue };
         let resource = history.resource_of(o.key);
         let taken = |watermark: &Watermark| watermark.revision == revision;
-        let proved = order.watermarks.before(history, &order.clocks, resource, o.clock, o.invoke).filter(taken);
+        let proved = order.watermarks.before_request(history, &order.clocks, resource, &o).filter(taken);
         let alone = order.watermarks.against(history, id).filter(taken);
         // Only by times of a clock that was set back.
         let stepped = order.clocks.step(o.clock).is_some();
@@ -109,8 +109,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     let next_lives = next_lives(evidence, removing().map(|(_, o)| o.key));
     for (id, o) in removing() {
         let Some(next) = next_lives.get(&(o.key, o.answer_uid)) else { continue };
-        let Some(watermark) =
-            order.watermarks.before(history, &order.clocks, history.resource_of(o.key), o.clock, o.invoke)
+        let Some(watermark) = order.watermarks.before_request(history, &order.clocks, history.resource_of(o.key), &o)
         else {
             continue;
         };

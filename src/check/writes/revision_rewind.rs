@@ -44,7 +44,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         let order = evidence.order;
         let rewound = |watermark: &Watermark| watermark.revision > revision;
-        let proved = order.watermarks.before(evidence.history, &order.clocks, resource, o.clock, o.invoke);
+        let proved = order.watermarks.before_request(evidence.history, &order.clocks, resource, &o);
         if let Some(watermark) = proved.filter(rewound) {
             ruling.found(draft(evidence, id, revision, watermark, None));
             continue;
@@ -76,9 +76,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
     let history = evidence.history;
     ruling.checked(o.incarnation);
-    let Some(bound) = staleness::bound(evidence, history.resource_of(o.key), o.clock, o.invoke) else { return };
+    let Some(bound) = staleness::bound(evidence, history.resource_of(o.key), o) else { return };
     let Some(later) = evidence.order.timeline.between(o.key, o.answered, bound).first() else { return };
-    let Some(lag) = Staleness::by(evidence, later, o.clock, o.invoke) else { return };
+    let Some(lag) = Staleness::by(evidence, later, o) else { return };
     let (what, key) = (history.request_name(o), history.key_name(o.key));
     let mut facts = lag.facts(evidence);
     facts.push(staleness::answer(evidence, id, o.answered, &format!("version {}", o.answered)));

@@ -4,11 +4,10 @@
 use super::spread::Spread;
 use super::{ClockStep, Clocks, GRAIN, MAX_RELATED_CLOCKS, OPEN, step};
 use crate::history::writers::Writers;
-use crate::history::{AuditId, ClockId, History, Marks, OperationId, Revision, Verb};
+use crate::history::{ClockId, History, OperationId, Revision, Verb};
 use crate::ingest::Time;
 use crate::order::shown::Observation;
 use crate::order::watermark::{Counter, Watermarks};
-use rustc_hash::FxHashMap;
 
 impl Clocks {
     /// Derives the bounds. `skew`, in nanoseconds, bounds every pair if the user declares it.
@@ -23,7 +22,9 @@ impl Clocks {
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= MAX_RELATED_CLOCKS { count * count } else { 0 };
         let stepped = step::own(history);
-        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new() };
+        let twice_recorded = std::mem::take(&mut counter.twice_recorded);
+        let mut clocks =
+            Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new(), twice_recorded };
         clocks.spread(history, unknown, counter);
         if cells == 0 {
             return clocks;
@@ -38,7 +39,7 @@ impl Clocks {
             }
         }
         clocks.bound_by_reads(history, counter, watermarks);
-        clocks.bound_by_sides(history);
+        clocks.bound_by_sides();
         clocks.close();
         for a in 0..count {
             for b in 0..a {
@@ -94,12 +95,19 @@ impl Clocks {
         if self.count == 1 && falls[0] == 0 {
             return;
         }
+        let twice_recorded = std::mem::take(&mut self.twice_recorded);
         for group in 0..counter.groups() {
-            // A write below a revision that its own clock had seen comes from a store that went back. It bounds no clock.
-            // That is also true if only one list or watch showed the revision on this clock.
-            let went_back = |revision, clock, sent, id| {
-                watermarks.seen(history, group, clock, sent).is_some_and(|seen| seen > revision)
+            // A write below a revision that the clock of one of its records had seen comes from a store that went back. It
+            // bounds no clock. That is also true if only one list or watch showed the revision on this clock.
+            let had_seen = |revision, clock: ClockId, sent| {
+                let seen = || watermarks.seen(history, group, clock, sent);
+                clock.is_some() && seen().is_some_and(|seen| seen > revision)
+            };
+            let went_back = |revision, clock, sent, id: OperationId| {
+                let other = || twice_recorded.other(&history.operation(id));
+                had_seen(revision, clock, sent)
                     || watermarks.against(history, id).is_some()
+                    || other().is_some_and(|other| had_seen(revision, other.clock, other.invoke))
             };
             // For each clock, the last sent write at or below the answer's revision.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
@@ -129,23 +137,17 @@ impl Clocks {
                 }
             }
         }
+        self.twice_recorded = twice_recorded;
     }
 
     /// For a request that both sides recorded, the server's interval lies inside the client's.
-    fn bound_by_sides(&mut self, history: &History) {
-        let mut shadows: FxHashMap<(AuditId, Verb), Vec<OperationId>> = FxHashMap::default();
-        for (id, o) in history.operations.of_marks(Marks::SHADOW) {
-            shadows.entry((o.audit_id, o.verb)).or_default().push(id);
-        }
-        let both = history.operations.of_marks(Marks::BOTH_SIDES).map(|(_, o)| o);
-        for client in both.filter(|o| o.marks.has(Marks::CLIENT_SIDE)) {
-            let Some(found) = shadows.get(&(client.audit_id, client.verb)) else { continue };
-            let [only] = found.as_slice() else { continue };
-            let server = history.operation(*only);
+    fn bound_by_sides(&mut self) {
+        let all: Vec<_> = self.twice_recorded.all().collect();
+        for (verb, [client, server]) in all {
             if client.invoke.is_known() && server.invoke.is_known() {
                 self.limit(client.clock, server.clock, server.invoke.since(client.invoke).saturating_add(GRAIN));
             }
-            if client.verb != Verb::Watch && client.ret.is_known() && server.ret.is_known() {
+            if verb != Verb::Watch && client.ret.is_known() && server.ret.is_known() {
                 self.limit(server.clock, client.clock, client.ret.since(server.ret).saturating_add(GRAIN));
             }
         }

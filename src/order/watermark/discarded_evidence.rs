@@ -4,6 +4,7 @@
 //! bookmark or event alone names a revision, and a later write commits at or below it. Then that record is wrong or the store
 //! went back. In both cases the other answers of that time are not stale because of it.
 
+use super::super::clock::TwiceRecorded;
 use super::super::observation::{Reading, SortableFact};
 use super::super::settlement::removes;
 use super::super::shown::EvidenceRef;
@@ -39,6 +40,7 @@ impl DiscardedEvidence {
         &mut self,
         reading: Reading<'_>,
         timeline: &Timeline,
+        twice_recorded: &TwiceRecorded,
         shown: &[SortableFact],
         sent: &[SortableFact],
     ) {
@@ -52,6 +54,9 @@ impl DiscardedEvidence {
             for (fact, write) in found {
                 self.facts.insert(fact);
                 self.by_write.insert(write, fact);
+                if let Some(other) = twice_recorded.other(&reading.history.operation(write)) {
+                    self.by_write.entry(other.id).or_insert(fact);
+                }
                 self.writes.entry(reading.observation(fact).evidence).or_default().push(write);
             }
         }

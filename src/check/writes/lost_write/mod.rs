@@ -78,7 +78,7 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         ruling.checked(o.incarnation);
         let shown = complete_before(evidence, &end, &o, &not_found_answers);
-        let is_before = by.is_some_and(|by| clocks.before((o.ret, o.clock), (by.invoke, by.clock)));
+        let is_before = by.is_some_and(|by| clocks.is_answered_before(&o, &by));
         if shown.is_none() && !is_before {
             continue;
         }
@@ -114,7 +114,7 @@ fn complete_before(
 ) -> Option<Fact> {
     let (history, order) = (evidence.history, evidence.order);
     let resource = history.resource_of(end.key);
-    let is_before = |time, clock| order.clocks.before((time, clock), (o.invoke, o.clock));
+    let is_before = |time, clock| order.clocks.is_before_request((time, clock), o);
     let mut watermarks = order.watermarks.reached(history, resource, end.revision);
     if let Some(watermark) = watermarks.find(|watermark| is_before(watermark.time, watermark.clock)) {
         return Some(evidence.showing(
@@ -139,7 +139,7 @@ fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId
         }
         for removal in timeline.removals_of(o.key, o.answer_uid).iter().filter(|r| r.operation != id) {
             let of = history.operation(removal.operation);
-            if clocks.before((of.ret, of.clock), (o.invoke, o.clock)) {
+            if clocks.is_answered_before(&of, &o) {
                 later.entry(removal.operation).or_insert(id);
             }
         }
