@@ -182,12 +182,11 @@ fn meeting(rows: &[(u32, u32)]) -> Vec<u32> {
     rows.iter().filter(is_twice).map(|(_, row)| *row).collect()
 }
 
-/// Finds the server's record of a request that a client recorded too. If both use one clock and the client has an answer, or the
-/// request is a watch, the two become one operation. Otherwise both stay; the server's is then a shadow that bounds clocks and
-/// proves commits.
+/// Finds the server's record of a request that a client recorded too. Both stay; the server's is then a shadow that bounds clocks
+/// and proves commits. The two records of a watch become one operation if they use one clock.
 ///
-/// The joined operation keeps the client's times, although the server's are narrower. A client that sends two requests at once
-/// knows neither answer when it sends the other, whatever the server did meanwhile.
+/// The client's operation keeps its times, although the shadow's are narrower. A client that sends two requests at once knows
+/// neither answer when it sends the other, whatever the server did meanwhile.
 fn pair_sides(rows: &mut Operations, index: &[u32], shown: Shown<'_>, joined: &mut Joined) {
     let mut by_id: FxHashMap<(AuditId, Verb), Vec<u32>> = FxHashMap::default();
     for &row in index {
@@ -400,7 +399,7 @@ fn merge(rows: &mut Operations, row: u32, found: u32, shown: Shown<'_>, joined: 
     if !merged.server.is_some() {
         merged.server = server.server;
     }
-    if server.clock == merged.clock && (merged.ret.is_known() || merged.verb == Verb::Watch) {
+    if server.clock == merged.clock && merged.verb == Verb::Watch {
         joined.gone.insert(found, row);
     } else {
         // The shadow belongs to the client's process.

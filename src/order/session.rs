@@ -192,7 +192,9 @@ mod tests {
         );
         let history = sketch(&text).unwrap_or_else(|error| panic!("{error}"));
         let order = Order::derive(&history, &OrderOptions::default());
-        let [a, b] = [0, 1].map(|at| history.operations.incarnation(at));
+        let name = |key: crate::history::KeyId| history.name(history.keys[key.index()].name);
+        let maker = |of: &str| history.operations.but_shadows().find(|(_, o)| name(o.key) == of);
+        let [a, b] = ["a", "b"].map(|of| maker(of).expect("a creation").1.incarnation);
         assert_ne!(a, b);
         let possible_identities: Vec<IncarnationId> = order.sessions.possible_identities(&history, a).collect();
         let two = order.sessions.are_two(&history, a, b);
