@@ -32,4 +32,5 @@ mod secrets;
 mod simulation;
 mod snapshot;
 mod support;
+mod two_records;
 mod verify;
