@@ -294,8 +294,9 @@ impl Timeline {
                     {
                         self.contradictions.push(Contradiction::TwoWrites(other.operation, claim.operation));
                     }
-                    Some(_) => {}
-                    None => writer = Some(claim),
+                    // Of two records of one request, the client's tells which process wrote.
+                    Some(_) if !side(history, claim) => {}
+                    _ => writer = Some(claim),
                 }
             }
         }
@@ -303,7 +304,8 @@ impl Timeline {
         // the version before the patch was sent.
         let writer = writer.or_else(|| {
             let writes = |c: &Claim| c.origin.provenance == Provenance::Write;
-            let patch = group.iter().find(|c| writes(c) && c.change == Change::Put)?;
+            let patches = || group.iter().filter(|c| writes(c) && c.change == Change::Put);
+            let patch = patches().find(|c| side(history, c)).or_else(|| patches().next())?;
             let o = history.operation(patch.operation);
             let earlier = group.iter().any(|c| {
                 c.operation != patch.operation && c.clock(history) == o.clock && c.origin.time(history) < o.invoke
@@ -403,7 +405,10 @@ impl Timeline {
             }
             match settled {
                 Some(index) => {
-                    if !self.versions.writer(index).is_some() {
+                    let known = self.versions.writer(index);
+                    let is_shadow = known.is_some() && history.operation(known).marks.has(Marks::SHADOW);
+                    // Of two records of one request, the client's tells which process wrote.
+                    if !known.is_some() || is_shadow && history.are_one_request(known, removal.operation) {
                         self.versions.set_writer(index, removal.operation);
                     }
                     false
