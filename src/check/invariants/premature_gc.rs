@@ -114,11 +114,14 @@ fn judge(
     let Some(done) = done else {
         return ruling.undecided("removals without a bound in the counter of the owner's resource");
     };
-    if owner.lives_at(timeline, done) != Some(true) {
+    let lived = owner.lives_at(timeline, done);
+    let is_born_later = owner.is_born && owner.from > done;
+    if lived == Some(false) || is_born_later {
         return;
     }
-    // A deletion that has begun never ends without a removal, so a version without the mark proves all versions before it
-    // unmarked.
+    // The reference shows that the owner existed before the removal, since only a server assigns uids. A later version, or
+    // evidence that a version was still current, shows that it had not ended. A deletion that has begun never ends without a
+    // removal, so a version without the mark proves all versions before it unmarked.
     let Ok(ending) = Path::parse("metadata.deletionTimestamp") else { return };
     let unmarked = timeline.versions(owner.key).iter().rev().find(|&v| {
         let shown = evidence.history.declared(v.key, v.uid, v.attributes);
@@ -128,7 +131,9 @@ fn judge(
             && validity.through(&v).0 >= done
     });
     let Some(unmarked) = unmarked else {
-        ruling.undecided("owners that may have had a deletion begun");
+        if lived.is_some() {
+            ruling.undecided("owners that may have had a deletion begun");
+        }
         return;
     };
     let history = evidence.history;
