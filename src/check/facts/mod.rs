@@ -20,6 +20,7 @@ pub(in crate::check) mod selectable;
 pub(in crate::check) mod stale_writes;
 pub(crate) mod staleness;
 pub(in crate::check) mod state_check;
+pub(in crate::check) mod stream_view;
 pub(in crate::check) mod three_way_diff;
 mod unrecorded_reads;
 pub(in crate::check) mod version_validity;

@@ -3,9 +3,10 @@
 use crate::check::facts::absence;
 use crate::check::facts::absence::{NotFoundAnswers, is_absence};
 use crate::check::facts::awareness::doubt;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{
-    Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Verb,
+    Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Stream, Verb,
 };
 use crate::order::{
     EvidenceRef, Frontier, Observation, Provenance, Start, Version, is_deliberate, remembers, stream_base,
@@ -325,21 +326,23 @@ impl Reader<'_> {
     }
 
     /// Judges one object at a version.
-    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
+    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let own = self.frontier.keys.get(&key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         if let Some(observation) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
             let version = order.timeline.version_at(key, observation.revision);
             let conflict = Conflict { observation, version, kind: Kind::Violation, because };
-            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            return true;
         }
         if let Some(conflict) = self.absent_before(key, revision).or_else(|| self.missed(key, revision)) {
-            return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            return true;
         }
-        let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return };
+        let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return false };
         if order.timeline.between(key, revision, highest.revision).is_empty() {
-            return;
+            return false;
         }
         for scope in self.frontier.scopes.ids() {
             if !history.covers_key(scope, key) {
@@ -356,9 +359,11 @@ impl Reader<'_> {
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
                 let conflict = Conflict { observation, version: Some(version), kind: Kind::Violation, because };
-                return self.state(conflict, self.saw(revision), vec![fact()], ruling);
+                self.state(conflict, self.saw(revision), vec![fact()], ruling);
+                return true;
             }
         }
+        false
     }
 
     /// A whole list at or above a version, without the name. The version was gone by then.
@@ -397,13 +402,34 @@ impl Reader<'_> {
             return self.snapshot(base, fact, ruling);
         }
         // Without a marker the initial part ends at the first event that is not ADDED.
+        let mut is_found = false;
         for index in stream.deliveries() {
             let d = &history.deliveries[index];
             if d.kind != DeliveryKind::Added {
                 break;
             }
             let fact = || self.evidence.delivery(index, self.id, "its initial events showed this version");
-            self.object(d.key, d.revision, fact, ruling);
+            is_found |= self.object(d.key, d.revision, fact, ruling);
+        }
+        if !is_found {
+            self.initial_state(stream, ruling);
+        }
+    }
+
+    /// The state that initial events without a marker show lies below the first change that the stream delivered afterwards.
+    fn initial_state(&self, stream: &Stream, ruling: &mut Ruling<'_>) {
+        let view = StreamView::of(self.evidence, stream);
+        // A DELETED event can carry an earlier version.
+        let mut live = view.changes(view.live.clone()).filter(|(_, d)| d.kind != DeliveryKind::Deleted);
+        let Some((index, first)) = live.next().filter(|_| !view.initial.is_empty()) else { return };
+        let (above, through) = (first.revision, first.revision.previous());
+        if view.changes(view.initial.clone()).any(|(_, d)| d.revision >= above) {
+            return;
+        }
+        if let Some(conflict) = self.above_in_scopes(through).or_else(|| self.above_in_objects(through)) {
+            let saw = format!("saw {} below revision {above}", self.evidence.history.scope_name(self.o.scope));
+            let fact = self.evidence.delivery(index, self.id, "this change followed the initial events");
+            self.state(conflict, saw, vec![fact], ruling);
         }
     }
 

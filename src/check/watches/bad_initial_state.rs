@@ -3,7 +3,7 @@
 use crate::check::facts::removals;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::state_check::{Absence, Examiner, Shown, Snapshot, unless_open};
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{Delivery, DeliveryKind, KeyId, Marks, Revision};
 use crate::model::{Promise, promise};

@@ -3,7 +3,7 @@
 use crate::check::etcd;
 use crate::check::facts::lone_witness;
 use crate::check::facts::staleness;
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
 use crate::order::EvidenceRef;

@@ -4,7 +4,6 @@ pub(in crate::check) mod bad_initial_state;
 pub(in crate::check) mod delete_version;
 pub(in crate::check) mod false_progress;
 pub(in crate::check) mod scope_membership;
-pub(in crate::check) mod stream_view;
 pub(in crate::check) mod watch_before_write;
 pub(in crate::check) mod watch_duplicate;
 pub(in crate::check) mod watch_filter;

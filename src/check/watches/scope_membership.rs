@@ -5,7 +5,7 @@
 //! must fit that state. Trap: an event at an unknown place in the order leaves its key open for the whole scope.
 
 use crate::check::facts::state_check::{Absence, Shown, page};
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{Evidence, Fact};
 use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::{FxHashMap, FxHashSet};

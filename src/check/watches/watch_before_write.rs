@@ -2,7 +2,7 @@
 
 use crate::check::etcd::watches;
 use crate::check::facts::staleness;
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
 use crate::history::{Delivery, OperationId, Revision};
 use crate::order::{EvidenceRef, write_of_event};

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-duplicate.md")]
 
 use crate::check::etcd;
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
 use crate::history::Revision;
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/watch-filter.md")]
 
 use crate::check::etcd::watches;
-use crate::check::watches::stream_view::StreamView;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
 use crate::history::{AttributesId, DeliveryKind, KeyId, Marks, Operation, ScopeId, Verb};
 

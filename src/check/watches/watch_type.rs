@@ -2,8 +2,8 @@
 
 use crate::check::etcd;
 use crate::check::facts::commit_evidence;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::watches::scope_membership::{MemberState, Membership, ScopeEvidence};
-use crate::check::watches::stream_view::StreamView;
 use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Marks, Revision, ScopeId};
 use crate::order::Provenance;

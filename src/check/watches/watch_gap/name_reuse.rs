@@ -3,8 +3,8 @@
 
 use super::LazyMembership;
 use crate::check::facts::commit_evidence;
+use crate::check::facts::stream_view::StreamView;
 use crate::check::watches::scope_membership::ScopeEvidence;
-use crate::check::watches::stream_view::StreamView;
 use crate::check::{Draft, Evidence, Ruling};
 use crate::history::{DeliveryKind, History, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
