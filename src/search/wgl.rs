@@ -19,8 +19,10 @@ struct Frame {
     /// The next event and the state before the choice.
     at: u32,
     state: u32,
-    /// Where its alternatives begin in `choices`.
+    /// Where its alternatives among the pending operations begin in `choices`.
     choices: usize,
+    /// Its alternatives among the crashed operations have this kind or a later one.
+    kind: usize,
     /// The operation that was chosen.
     chosen: u32,
 }
@@ -45,6 +47,8 @@ pub(super) struct WglSearch<'p, S: Spec> {
     open: Vec<u32>,
     /// Crashed operations invoked so far, by kind.
     supply: Vec<Vec<u32>>,
+    /// A bit for each kind that has an unused one among them.
+    left: Box<[u64]>,
     frames: Vec<Frame>,
     choices: Vec<u32>,
     visited: VisitedSet,
@@ -73,6 +77,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             state: Transitions::<S>::INITIAL,
             open: Vec::new(),
             supply: vec![Vec::new(); slots.kinds.len()],
+            left: vec![0; slots.kinds.len().div_ceil(64)].into_boxed_slice(),
             frames: Vec::new(),
             choices: Vec::new(),
             visited: VisitedSet::new(width),
@@ -117,14 +122,32 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    /// Pushes the possible next operations; the one that returns first is last.
-    fn offer(&mut self) {
-        for kind in (0..self.supply.len()).rev() {
-            let used = self.slots.kinds[kind].get(&self.now[DONE..]);
-            if let Some(&operation) = self.supply[kind].get(used as usize) {
-                self.choices.push(operation);
-            }
+    /// How many operations of a kind are linearized.
+    fn used(&self, kind: usize) -> usize {
+        self.slots.kinds[kind].get(&self.now[DONE..]) as usize
+    }
+
+    /// Notes whether an operation of a kind is left, after a change of the supply or of the linearized operations.
+    fn count(&mut self, kind: usize) {
+        let is_left = u64::from(self.used(kind) < self.supply[kind].len());
+        let word = &mut self.left[kind / 64];
+        *word = *word & !(1 << (kind % 64)) | is_left << (kind % 64);
+    }
+
+    /// The first kind from `from` on with an operation left.
+    fn left_from(&self, from: usize) -> Option<usize> {
+        let mut at = from / 64;
+        let mut word = self.left.get(at)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.left.get(at)?;
         }
+        Some(at * 64 + word.trailing_zeros() as usize)
+    }
+
+    /// Pushes the pending operations that can be next; the one that returns first is last. A crashed operation can be next too,
+    /// but a history can have thousands of kinds, so [`Self::take`] looks for one when it needs one.
+    fn offer(&mut self) {
         let first = self.choices.len();
         for &operation in &self.open {
             if !self.is_done(self.slots.of[operation as usize]) {
@@ -134,24 +157,33 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         self.choices[first..].sort_unstable_by_key(|&o| std::cmp::Reverse(self.slots.returns[o as usize]));
     }
 
-    /// Takes the last choice above `first` that is possible.
-    fn take(&mut self, first: usize, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
-        while self.choices.len() > first {
-            let Some(operation) = self.choices.pop() else { break };
+    /// Takes the last choice above `first` that is possible, else a crashed operation of the first kind from `kind` on.
+    fn take(&mut self, first: usize, mut kind: usize, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
+        loop {
+            let operation = match (self.choices.len() > first).then(|| self.choices.pop()).flatten() {
+                Some(operation) => operation,
+                None => {
+                    let Some(left) = self.left_from(kind) else { return Ok(false) };
+                    kind = left + 1;
+                    self.supply[left][self.used(left)]
+                }
+            };
             let Some(state) = self.transitions.step(self.state, self.class[operation as usize], guard)? else {
                 continue;
             };
-            let frame = Frame { at: self.at, state: self.state, choices: first, chosen: operation };
+            let frame = Frame { at: self.at, state: self.state, choices: first, kind, chosen: operation };
             tight_vec::push(&mut self.frames, frame);
             self.state = state;
             match self.slots.kind(operation) {
-                Some(kind) => self.slots.kinds[kind].increase(&mut self.now[DONE..]),
+                Some(kind) => {
+                    self.slots.kinds[kind].increase(&mut self.now[DONE..]);
+                    self.count(kind);
+                }
                 None => self.toggle(self.slots.of[operation as usize]),
             }
             self.advance();
             return Ok(true);
         }
-        Ok(false)
     }
 
     /// Backtracks to the last choice with a possible alternative, and takes that.
@@ -160,10 +192,13 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             self.rewind(frame.at);
             self.state = frame.state;
             match self.slots.kind(frame.chosen) {
-                Some(kind) => self.slots.kinds[kind].decrease(&mut self.now[DONE..]),
+                Some(kind) => {
+                    self.slots.kinds[kind].decrease(&mut self.now[DONE..]);
+                    self.count(kind);
+                }
                 None => self.toggle(self.slots.of[frame.chosen as usize]),
             }
-            if self.take(frame.choices, guard)? {
+            if self.take(frame.choices, frame.kind, guard)? {
                 return Ok(true);
             }
         }
@@ -176,7 +211,10 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             let event = self.part.events[self.at as usize];
             let operation = event.of();
             match (self.slots.kind(operation), event.is_return()) {
-                (Some(kind), _) => self.supply[kind].push(operation),
+                (Some(kind), _) => {
+                    self.supply[kind].push(operation);
+                    self.count(kind);
+                }
                 (None, false) => self.open.push(operation),
                 (None, true) => {
                     let slot = self.slots.of[operation as usize];
@@ -198,6 +236,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             match (self.slots.kind(operation), event.is_return()) {
                 (Some(kind), _) => {
                     self.supply[kind].pop();
+                    self.count(kind);
                 }
                 (None, false) => self.open.retain(|&o| o != operation),
                 (None, true) => {
@@ -227,10 +266,11 @@ impl<S: Spec> Runner for WglSearch<'_, S> {
             }
             self.furthest = self.furthest.max(self.at as usize);
             let first = self.choices.len();
-            if self.remember()? {
+            let is_new = self.remember()?;
+            if is_new {
                 self.offer();
             }
-            if !self.take(first, guard)? && !self.back(guard)? {
+            if !(is_new && self.take(first, 0, guard)?) && !self.back(guard)? {
                 // This search does not look ahead.
                 return Ok(Some(Found::Impossible(DeadEnd {
                     reached: self.furthest,
