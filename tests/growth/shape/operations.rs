@@ -92,6 +92,18 @@ pub const SHAPES: &[Shape] = &[
             call(n, 0, "dequeue", "", "", &(n - 1).to_string())
         }
     }),
+    // Each value and each amount is that of one operation of unknown outcome, which a later answer needs.
+    model("queue-unknown-outcomes", "queue", |n| match n % 2 {
+        0 => open(n, n + 1, "enqueue", "", &n.to_string()),
+        _ => call(n, 0, "dequeue", "", "", &(n - 1).to_string()),
+    }),
+    model("counter-unknown-outcomes", "counter", |n| {
+        let amount = n / 2 + 1;
+        match n % 2 {
+            0 => open(n, n + 1, "add", "", &amount.to_string()),
+            _ => call(n, 0, "read", "", "", &(amount * (amount + 1) / 2).to_string()),
+        }
+    }),
     model("queue-left", "queue", |n| call(n, 0, "enqueue", "", &n.to_string(), "")),
     model("set-elements", "set", |n| call(n, 0, "add", "", &n.to_string(), "")),
     model("counter-additions", "counter", |n| {
