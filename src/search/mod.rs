@@ -22,6 +22,7 @@ mod budget;
 mod check;
 mod config;
 mod core;
+mod crashed_uses;
 mod drop_cost;
 mod events;
 mod history;

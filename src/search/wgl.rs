@@ -4,6 +4,7 @@
 //! verdict does not depend on it.
 
 use super::budget::BudgetGuard;
+use super::crashed_uses::{CrashedUseSets, UNUSED};
 use super::partition::Part;
 use super::portfolio::Runner;
 use super::schedule::{DeadEnd, Found};
@@ -16,9 +17,10 @@ use crate::model::Spec;
 
 /// A choice, and what it takes to undo it.
 struct Frame {
-    /// The next event and the state before the choice.
+    /// The next event, the state and the used crashed operations before the choice.
     at: u32,
     state: u32,
+    used: u32,
     /// Where its alternatives among the pending operations begin in `choices`.
     choices: usize,
     /// Its alternatives among the crashed operations have this kind or a later one.
@@ -39,12 +41,14 @@ pub(super) struct WglSearch<'p, S: Spec> {
     goal: usize,
     /// The next event: a return of an operation that is not linearized.
     at: u32,
-    /// The key of the visited states: the return and the state, then the linearized operations in slots, and how many of each
-    /// kind of crashed operations were used.
+    /// The key of the visited states: the return and the state, then the linearized operations in slots, then `used`.
     now: Box<[u64]>,
     state: u32,
     /// Pending operations that have slots.
     open: Vec<u32>,
+    /// How many crashed operations of each kind are linearized: a number of `sets`.
+    used: u32,
+    sets: CrashedUseSets,
     /// Crashed operations invoked so far, by kind.
     supply: Vec<Vec<u32>>,
     /// A bit for each kind that has an unused one among them.
@@ -68,7 +72,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         class: Vec<u32>,
         goal: usize,
     ) -> Self {
-        let width = DONE + slots.words;
+        let width = DONE + slots.words + 1;
         let mut depth = WglSearch {
             part,
             goal,
@@ -76,8 +80,10 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             now: vec![0; width].into_boxed_slice(),
             state: Transitions::<S>::INITIAL,
             open: Vec::new(),
-            supply: vec![Vec::new(); slots.kinds.len()],
-            left: vec![0; slots.kinds.len().div_ceil(64)].into_boxed_slice(),
+            used: UNUSED,
+            sets: CrashedUseSets::new(),
+            supply: vec![Vec::new(); slots.kinds],
+            left: vec![0; slots.kinds.div_ceil(64)].into_boxed_slice(),
             frames: Vec::new(),
             choices: Vec::new(),
             visited: VisitedSet::new(width),
@@ -95,21 +101,29 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     /// Whether the configuration was not visited before.
     fn remember(&mut self) -> Result<bool, Limit> {
         self.now[0] = u64::from(self.at) << 32 | u64::from(self.state);
+        self.now[DONE + self.slots.words] = u64::from(self.used);
         let hash = VisitedSet::hash(&self.now);
         if self.visited.has(hash, &self.now) {
             return Ok(false);
         }
-        let others = self.transitions.bytes() + tight_vec::bytes(&self.frames) + tight_vec::bytes(&self.choices);
-        let needed = |visited: &VisitedSet| (visited.bytes() + visited.growth(hash)).saturating_add(others);
-        if !self.visited.is_empty() && (needed(&self.visited) > self.memory || self.visited.is_full()) {
+        if !self.visited.is_empty() && (self.needed(hash) > self.memory || self.visited.is_full()) {
             // What was refuted is forgotten, and may be refuted again.
             self.visited = VisitedSet::new(self.now.len());
+            self.sets.retain(self.frames.iter_mut().map(|frame| &mut frame.used).chain([&mut self.used]));
+            return self.remember();
         }
-        if needed(&self.visited) > self.memory {
+        if self.needed(hash) > self.memory {
             return Err(Limit::Memory);
         }
         self.visited.insert(hash, &self.now);
         Ok(true)
+    }
+
+    /// Bytes held once a configuration with this hash is remembered.
+    fn needed(&self, hash: u32) -> usize {
+        let visited = self.visited.bytes() + self.visited.growth(hash);
+        let others = self.transitions.bytes() + tight_vec::bytes(&self.frames) + tight_vec::bytes(&self.choices);
+        visited.saturating_add(others).saturating_add(self.sets.bytes())
     }
 
     /// Whether the operation in a slot is linearized.
@@ -124,7 +138,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
 
     /// How many operations of a kind are linearized.
     fn used(&self, kind: usize) -> usize {
-        self.slots.kinds[kind].get(&self.now[DONE..]) as usize
+        self.sets.count(self.used, kind as u32) as usize
     }
 
     /// Notes whether an operation of a kind is left, after a change of the supply or of the linearized operations.
@@ -171,12 +185,13 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             let Some(state) = self.transitions.step(self.state, self.class[operation as usize], guard)? else {
                 continue;
             };
-            let frame = Frame { at: self.at, state: self.state, choices: first, kind, chosen: operation };
+            let frame =
+                Frame { at: self.at, state: self.state, used: self.used, choices: first, kind, chosen: operation };
             tight_vec::push(&mut self.frames, frame);
             self.state = state;
             match self.slots.kind(operation) {
                 Some(kind) => {
-                    self.slots.kinds[kind].increase(&mut self.now[DONE..]);
+                    self.used = self.sets.add(self.used, kind as u32, false);
                     self.count(kind);
                 }
                 None => self.toggle(self.slots.of[operation as usize]),
@@ -190,12 +205,9 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     fn back(&mut self, guard: &BudgetGuard<'_>) -> Result<bool, Limit> {
         while let Some(frame) = self.frames.pop() {
             self.rewind(frame.at);
-            self.state = frame.state;
+            (self.state, self.used) = (frame.state, frame.used);
             match self.slots.kind(frame.chosen) {
-                Some(kind) => {
-                    self.slots.kinds[kind].decrease(&mut self.now[DONE..]);
-                    self.count(kind);
-                }
+                Some(kind) => self.count(kind),
                 None => self.toggle(self.slots.of[frame.chosen as usize]),
             }
             if self.take(frame.choices, frame.kind, guard)? {
@@ -270,7 +282,8 @@ impl<S: Spec> Runner for WglSearch<'_, S> {
             if is_new {
                 self.offer();
             }
-            if !(is_new && self.take(first, 0, guard)?) && !self.back(guard)? {
+            let goes_on = (is_new && self.take(first, 0, guard)?) || self.back(guard)?;
+            if !goes_on {
                 // This search does not look ahead.
                 return Ok(Some(Found::Impossible(DeadEnd {
                     reached: self.furthest,

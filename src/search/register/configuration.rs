@@ -9,7 +9,7 @@ use crate::search::mask::Mask;
 pub(super) struct Configuration<M> {
     /// The state of the register: a number of the automaton.
     pub(super) state: u32,
-    /// The crashed operations used: a number of [`super::crashed_uses::CrashedUseSets`].
+    /// The crashed operations used: a number of [`crate::search::crashed_uses::CrashedUseSets`].
     pub(super) used: u32,
     /// The event at which the last write was linearized that does not depend on the state before it; 0 if there is none. An
     /// operation that was invoked before this event can still be put right before that write.

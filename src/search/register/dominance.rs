@@ -14,7 +14,7 @@ impl<M: Mask> Configuration<M> {
     ///   but is absorbable here or was invoked before the last overwrite here.
     /// - A write that is absorbable and not linearized there is absorbable here, or was invoked before the last overwrite here.
     /// - `is_within` holds for the crashed operations used here and there; see
-    ///   [`super::crashed_uses::CrashedUseSets::is_within`].
+    ///   [`crate::search::crashed_uses::CrashedUseSets::is_within`].
     pub(super) fn dominates(
         &self,
         other: &Self,

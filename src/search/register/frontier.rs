@@ -10,7 +10,6 @@
 use super::Problem;
 use super::automaton::{DONT_CARE, Kind};
 use super::configuration::Configuration;
-use super::crashed_uses::{CrashedUseSets, UNUSED};
 use super::event_schedule::NEVER;
 use super::parent_links::{BEGIN, ParentLinks, Step};
 use super::pending::{Passed, PendingOps};
@@ -19,6 +18,7 @@ use super::successors::{Generator, Successors};
 use super::thresholds::Thresholds;
 use super::witness::{PartialWitness, SegmentBoundary};
 use crate::search::budget::BudgetGuard;
+use crate::search::crashed_uses::{CrashedUseSets, UNUSED};
 use crate::search::mask::Mask;
 use crate::search::portfolio::{Outcome, Runner};
 use crate::search::schedule::{DeadEnd, initial_budget};

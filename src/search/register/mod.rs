@@ -9,7 +9,6 @@ mod append_trie;
 mod automaton;
 mod by_value;
 mod configuration;
-mod crashed_uses;
 mod dominance;
 mod event_schedule;
 mod forms;

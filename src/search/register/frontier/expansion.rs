@@ -9,9 +9,9 @@
 
 use super::{FrontierSearch, Node, most_optional, project_dont_care};
 use crate::search::budget::BudgetGuard;
+use crate::search::crashed_uses::CrashedUseSets;
 use crate::search::mask::Mask;
 use crate::search::register::configuration::Configuration;
-use crate::search::register::crashed_uses::CrashedUseSets;
 use crate::search::register::parent_links::Step;
 use crate::search::register::pending::PendingOps;
 use crate::search::register::pruning::Reductions;

@@ -23,11 +23,11 @@
 
 use super::{Configuration, FrontierSearch, Layer, Node, Reached};
 use crate::search::budget::{BudgetGuard, NOBODY};
+use crate::search::crashed_uses::{CrashedUseSets, UNUSED};
 use crate::search::mask::Mask;
 use crate::search::portfolio::Runner;
 use crate::search::register::Problem;
 use crate::search::register::automaton::Kind;
-use crate::search::register::crashed_uses::{CrashedUseSets, UNUSED};
 use crate::search::register::event_schedule::NEVER;
 use crate::search::register::parent_links::{BEGIN, Step};
 use crate::search::register::pending::PendingOps;

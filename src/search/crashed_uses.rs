@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 /// How many operations of one crashed class were used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Use {
-    /// The index of the class in the event schedule.
+    /// The number of the class.
     class: u32,
     count: u32,
     /// How many of them were invoked after the last overwrite.
