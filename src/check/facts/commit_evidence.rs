@@ -72,8 +72,8 @@ pub fn took_effect(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
     evidence.committed(o) && !changed_nothing(evidence, id, o)
 }
 
-/// Whether the answer shows the base of the write, or a version from before it: another request wrote that version, or a
-/// client was shown it before this request was sent.
+/// Whether the answer shows the base of the write, or a version from before it: another request wrote that version, or its
+/// revision was complete before this request was sent.
 fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> bool {
     let (history, order) = (evidence.history, evidence.order);
     if !shows_object(o) || order.timeline.wrote_its_answer(id) || proven(evidence, o).is_some() {
@@ -83,9 +83,8 @@ fn changed_nothing(evidence: &Evidence<'_>, id: OperationId, o: &Operation) -> b
     if version.writer.is_some() {
         return !history.are_one_request(version.writer, id);
     }
-    let shown = version.dated;
-    o.answered == o.asked_revision
-        || (shown.operation(history) != id && order.clocks.is_before_request(shown.moment(history), o))
+    let complete = order.watermarks.before_request(history, &order.clocks, history.resource_of(o.key), o);
+    o.answered == o.asked_revision || complete.is_some_and(|watermark| watermark.revision >= o.answered)
 }
 
 /// A write of a process with a memory that certainly made a version.

@@ -38,8 +38,10 @@ pub fn binding(pod: &str, node: &str) -> Value {
     })
 }
 
-fn running(uid: Option<&str>) -> Value {
-    let mut patch = json!({"status": {"phase": "Running"}});
+/// The status that a kubelet writes. Each life of a kubelet writes another text, since a patch of equal
+/// content changes nothing.
+fn running(by: &str, uid: Option<&str>) -> Value {
+    let mut patch = json!({"status": {"phase": "Running", "message": format!("started by {by}")}});
     if let Some(uid) = uid {
         patch["metadata"] = json!({"uid": uid});
     }
@@ -65,7 +67,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     let uid_1 = uid(&old).to_owned();
     scheduler.post(&binding_path, &binding("pod-0", "node-1")).await?.ok()?;
     watch.expect("ADDED", "pod-0").await?;
-    let started = first.patch(&status, "strategic-merge", &running(Some(&uid_1))).await?.ok()?;
+    let started = first.patch(&status, "strategic-merge", &running("node-1, boot-1", Some(&uid_1))).await?.ok()?;
     watch.expect("MODIFIED", "pod-0").await?;
     stage.caught_up(Server::B, &pods, &started).await?;
     if variant != "lucky" {
@@ -86,7 +88,7 @@ pub async fn play(stage: &Stage<'_>, variant: &str) -> Result<()> {
     let other = stage.process(SUCCESSORS_NODE, "boot-1", Server::A)?;
     let listed = other.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-2&limit=500").await?.ok()?;
     let uid_2 = uid(has_pod(&listed).ok_or("the successor is not on node-2")?).to_owned();
-    let successor = other.patch(&status, "strategic-merge", &running(Some(&uid_2))).await?.ok()?;
+    let successor = other.patch(&status, "strategic-merge", &running("node-2", Some(&uid_2))).await?.ok()?;
     if variant == "lucky" {
         stage.caught_up(Server::B, &pods, &successor).await?;
     }
@@ -109,9 +111,12 @@ async fn restarted(stage: &Stage<'_>, kubelet: &Process, variant: &str, status: 
             is_back(&listed)?;
             kubelet.watch(&format!("{OWN_PODS}&watch=true&resourceVersion={}", version(&listed))).await?;
             if variant == "buggy" {
-                kubelet.patch(status, "strategic-merge", &running(None)).await?.ok()?;
+                kubelet.patch(status, "strategic-merge", &running("node-1, boot-2", None)).await?.ok()?;
             } else {
-                kubelet.patch(status, "strategic-merge", &running(Some(uid_1))).await?.refused(422)?;
+                kubelet
+                    .patch(status, "strategic-merge", &running("node-1, boot-2", Some(uid_1)))
+                    .await?
+                    .refused(422)?;
             }
         }
         "live-get" => {
