@@ -5,8 +5,8 @@ use super::parts::Parts;
 use super::{Datum, Effect, Spec, number};
 use std::marker::PhantomData;
 
-/// Objects of one [`Spec`] by key. Every operation touches one of them, so the search splits a history by key
-/// (P-compositionality, Horn and Kroening 2015). Jepsen's `independent` tuples mean the same.
+/// Objects of one [`Spec`] by key. Every operation touches one of them, so the search splits a history by key, and by the parts
+/// of each object (P-compositionality, Horn and Kroening 2015). Jepsen's `independent` tuples mean the same.
 ///
 /// A hint of the object is valid for the whole, because an effect concerns only the parts that an operation names.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,8 +61,12 @@ impl<S: Spec, K: Datum> Spec for Keyed<S, K> {
         Some(next)
     }
 
+    fn object_of(&self, operation: &Self::Operation) -> u64 {
+        number(&(&operation.key, self.object.object_of(&operation.operation)))
+    }
+
     fn keys(&self, operation: &Self::Operation) -> Option<Vec<u64>> {
-        Some(vec![number(&operation.key)])
+        self.object.keys(&operation.operation)
     }
 
     fn effect(&self, operation: &Self::Operation, answer: Option<&Self::Answer>) -> Effect {
@@ -103,6 +107,25 @@ mod tests {
             |key, value| registers.step(&state, &on(key, Operation::Read), Some(&Answer::Value(value))).is_some();
         assert!(reads("a", Some(1)) && reads("b", Some(2)) && reads("c", None));
         assert!(!reads("a", Some(2)) && !reads("c", Some(1)));
-        assert_ne!(registers.keys(&on("a", Operation::Read)), registers.keys(&on("b", Operation::Read)));
+        assert_ne!(registers.object_of(&on("a", Operation::Read)), registers.object_of(&on("b", Operation::Read)));
+    }
+
+    #[test]
+    fn the_parts_of_an_object_are_independent_unless_an_operation_is_on_any_part_of_it() {
+        use super::super::pool::{Operation::*, Pool};
+        let pools = Keyed::<_, &str>::new(Pool::<u8>::default());
+        let of = |operations: &[On<&'static str, super::super::pool::Operation<u8>>]| {
+            let touch = super::super::Touch::of(&pools, operations.iter());
+            operations.iter().map(|operation| touch.parts(operation)).collect::<Vec<_>>()
+        };
+        let [a1, a2, b1, b2] = ["a", "b"]
+            .map(|key| [1, 2].map(|item| On { key, operation: Allocate(item) }))
+            .concat()
+            .try_into()
+            .expect("four");
+        let parts = of(&[a1.clone(), a2.clone(), b1.clone(), b2.clone()]);
+        assert!((0..4).all(|at| parts[..at].iter().all(|other| *other != parts[at])));
+        let parts = of(&[a1, a2, b1, b2, On { key: "b", operation: AllocateUnseen }]);
+        assert!(parts[0] != parts[1] && parts[2] == parts[3] && parts[3] == parts[4] && parts[1] != parts[2]);
     }
 }

@@ -68,6 +68,7 @@ pub use pool::Pool;
 pub use queue::Queue;
 pub use register::Register;
 pub use set::Set;
+pub(crate) use spec::Touch;
 pub use spec::{Effect, Spec};
 pub use unordered_queue::UnorderedQueue;
 

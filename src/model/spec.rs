@@ -2,6 +2,8 @@
 //! defines the object; every other method is a hint that must agree with it.
 
 use super::form::{RegisterForm, Value};
+use super::number;
+use rustc_hash::FxHashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -51,9 +53,15 @@ pub trait Spec: Sync {
         answer: Option<&Self::Answer>,
     ) -> Option<Self::State>;
 
-    /// The parts of the object that an operation reads or changes, as numbers; `None`: any part. Operations that share no number
+    /// The object that an operation is on, as a number, if the specification is of several objects. Operations on two objects must
+    /// not depend on one another. If two objects get one number, as hashes may, that costs time and is never wrong.
+    fn object_of(&self, _operation: &Self::Operation) -> u64 {
+        0
+    }
+
+    /// The parts of its object that an operation reads or changes, as numbers; `None`: any part. Operations that share no number
     /// must not depend on one another: they are decided separately (P-compositionality, Horn and Kroening 2015). If two parts get
-    /// one number, as hashes may, that costs time and is never wrong.
+    /// one number, that costs time and is never wrong.
     fn keys(&self, _operation: &Self::Operation) -> Option<Vec<u64>> {
         None
     }
@@ -99,4 +107,32 @@ pub enum Effect {
     Read,
     /// It is possible in every state, and the state after it does not depend on the one before.
     Overwrite,
+}
+
+/// What the operations of one history touch: operations without a common number are independent.
+pub(crate) struct Touch<'s, S> {
+    spec: &'s S,
+    /// Objects with an operation on any part of them. They count as one part.
+    undivided: FxHashSet<u64>,
+}
+
+impl<'s, S: Spec> Touch<'s, S> {
+    /// For all operations of a history.
+    pub(crate) fn of<'o>(spec: &'s S, operations: impl Iterator<Item = &'o S::Operation>) -> Self
+    where
+        S: 'o,
+    {
+        let on_any_part = operations.filter(|operation| spec.keys(operation).is_none());
+        Touch { spec, undivided: on_any_part.map(|operation| spec.object_of(operation)).collect() }
+    }
+
+    /// The numbers of the parts that an operation touches.
+    pub(crate) fn parts(&self, operation: &S::Operation) -> Vec<u64> {
+        let object = self.spec.object_of(operation);
+        if self.undivided.contains(&object) {
+            return vec![object];
+        }
+        let keys = self.spec.keys(operation).unwrap_or_default();
+        keys.into_iter().map(|key| number(&(object, key))).collect()
+    }
 }

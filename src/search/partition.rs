@@ -1,12 +1,12 @@
 //! P-compositionality: a history is linearizable if each of its parts is, where no call touches two parts (Herlihy and Wing 1990
 //! for objects, Horn and Kroening 2015 for keys). Input: a history. Output: its parts, ordered by first invocation. A call whose
-//! keys are unknown connects everything; a failed call is in no part.
+//! keys are unknown connects everything of its object; a failed call is in no part.
 
 use super::events::{self, Event};
 use super::history::{History, Outcome};
 use super::register::{Forms, RegisterOp};
 use super::tight_vec;
-use crate::model::Spec;
+use crate::model::{Spec, Touch};
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
 
@@ -43,24 +43,16 @@ pub(super) fn parts<S: Spec>(spec: &S, history: &History<S::Operation, S::Answer
     let mut sets = UnionFind::<u32>::new_empty();
     let mut owner: FxHashMap<u64, u32> = FxHashMap::default();
     let mut set_of = vec![0; calls.len()];
-    let mut whole = false;
+    let not_failed = calls.iter().filter(|call| !matches!(call.outcome, Outcome::Failed));
+    let touch = Touch::of(spec, not_failed.map(|call| &call.operation));
     for event in events.iter().filter(|e| !e.is_return()) {
         let call = event.of();
-        let Some(keys) = spec.keys(&calls[call as usize].operation) else {
-            whole = true;
-            break;
-        };
         let mut set = None;
-        for key in keys {
+        for key in touch.parts(&calls[call as usize].operation) {
             let of_key = *owner.entry(key).or_insert_with(|| sets.new_set());
             sets.union(*set.get_or_insert(of_key), of_key);
         }
         set_of[call as usize] = set.unwrap_or_else(|| sets.new_set());
-    }
-    if whole {
-        sets = UnionFind::new_empty();
-        let all = sets.new_set();
-        set_of.fill(all);
     }
     split(calls.len(), &events, |call| Some(sets.find_mut(set_of[call as usize])))
 }

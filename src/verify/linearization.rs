@@ -1,6 +1,6 @@
 //! Replays an order of calls: the independent check of a linearization. Runs in linear time, so every certificate can be checked.
 
-use crate::model::Spec;
+use crate::model::{Spec, Touch};
 use crate::search::{Call, History, Outcome, SpecHistory};
 use std::collections::HashSet;
 
@@ -82,13 +82,11 @@ pub fn prefix<S: Spec>(spec: &S, history: &SpecHistory<S>, order: &[u32]) -> Res
     let placed = replay(spec, history, order)?;
     let calls = history.calls();
     let Some(&last) = order.iter().max_by_key(|&&call| calls[call as usize].invoke) else { return Ok(()) };
-    let keys = |call: &Call<S::Operation, S::Answer>| spec.keys(&call.operation);
-    let touched: Option<Vec<Vec<u64>>> = order.iter().map(|&call| keys(&calls[call as usize])).collect();
-    let touched: Option<HashSet<u64>> = touched.map(|keys| keys.into_iter().flatten().collect());
-    let is_apart = |call| match (&touched, keys(call)) {
-        (Some(touched), Some(keys)) => keys.iter().all(|key| !touched.contains(key)),
-        _ => false,
-    };
+    let not_failed = calls.iter().filter(|call| !matches!(call.outcome, Outcome::Failed));
+    let touch = Touch::of(spec, not_failed.map(|call| &call.operation));
+    let parts = |call: &Call<S::Operation, S::Answer>| touch.parts(&call.operation);
+    let touched: HashSet<u64> = order.iter().flat_map(|&call| parts(&calls[call as usize])).collect();
+    let is_apart = |call| parts(call).iter().all(|part| !touched.contains(part));
     let missing = calls.iter().zip(&placed).position(|(call, placed)| {
         !placed && returned(&call.outcome).is_some_and(|at| at < calls[last as usize].invoke) && !is_apart(call)
     });

@@ -3,7 +3,7 @@
 use super::report::{Proof, ReportedClaim};
 use super::{CoreCheck, CoreFlaw, EtcdFlaw, Finality, OrderFlaw, claims, linearization};
 use crate::history::{History, calls};
-use crate::model::{Log, Model, Spec, TypedLog, Visitor};
+use crate::model::{Log, Model, Spec, Touch, TypedLog, Visitor};
 use crate::search::{Call, Claim, History as Intervals, Outcome, SpecHistory};
 use std::collections::{HashMap, HashSet};
 
@@ -204,8 +204,9 @@ fn connected<S: Spec>(log: &TypedLog<S>, core: &[ReportedClaim]) -> Vec<bool> {
     let count = log.operations.len();
     let mut by_key: HashMap<u64, Vec<u32>> = HashMap::new();
     let mut keys = Vec::with_capacity(count);
+    let touch = Touch::of(&log.spec, log.operations.iter().map(|typed| &typed.operation));
     for (at, typed) in (0..).zip(&log.operations) {
-        let Some(of) = log.spec.keys(&typed.operation) else { return vec![true; count] };
+        let of = touch.parts(&typed.operation);
         of.iter().for_each(|&key| by_key.entry(key).or_default().push(at));
         keys.push(of);
     }

@@ -114,6 +114,7 @@ struct World<S: Spec> {
 trait Model: Send + Sync {
     fn initial(&self) -> State;
     fn step(&self, state: &State, operation: usize, answer: Option<usize>) -> Option<State>;
+    fn object_of(&self, operation: usize) -> u64;
     fn keys(&self, operation: usize) -> Option<Vec<u64>>;
     fn effect(&self, operation: usize, answer: Option<usize>) -> Effect;
     fn form(&self, operation: usize, answer: Option<usize>) -> Option<RegisterForm<'_>>;
@@ -145,6 +146,10 @@ where
         let answer = answer.map(|answer| &self.answers[answer]);
         let next = self.spec.step(self.state(state), &self.operations[operation], answer)?;
         Some(State(Arc::new(next)))
+    }
+
+    fn object_of(&self, operation: usize) -> u64 {
+        self.spec.object_of(&self.operations[operation])
     }
 
     fn keys(&self, operation: usize) -> Option<Vec<u64>> {
@@ -183,6 +188,10 @@ impl Spec for Subject {
 
     fn step(&self, state: &State, operation: &Word, answer: Option<&Word>) -> Option<State> {
         self.model.step(state, operation.index, answer.map(|answer| answer.index))
+    }
+
+    fn object_of(&self, operation: &Word) -> u64 {
+        self.model.object_of(operation.index)
     }
 
     fn keys(&self, operation: &Word) -> Option<Vec<u64>> {

@@ -29,7 +29,7 @@ pub use reason::{Alternative, Claim, Missing, Reason, reason};
 use super::budget::BudgetGuard;
 use super::history::{History, Outcome, SpecHistory};
 use super::verdict::Core;
-use crate::model::Spec;
+use crate::model::{Spec, Touch};
 use registers::Registers;
 use relaxed::{Budget, Decision, Placed, Relaxation};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -159,8 +159,9 @@ fn scope<S: Spec>(spec: &S, history: &SpecHistory<S>, one: u32, times: &Times) -
     }
     let mut by_key: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
     let mut keys = Vec::with_capacity(calls.len());
+    let touch = Touch::of(spec, calls.iter().map(|call| &call.operation));
     for (at, call) in (0..).zip(calls) {
-        let Some(of_call) = spec.keys(&call.operation) else { return Scope::Keys(all) };
+        let of_call = touch.parts(&call.operation);
         of_call.iter().for_each(|&key| by_key.entry(key).or_default().push(at));
         keys.push(of_call);
     }
