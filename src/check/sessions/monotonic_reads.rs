@@ -325,7 +325,7 @@ impl Reader<'_> {
         selected.unwrap_or_else(is_listed)
     }
 
-    /// Judges one object at a version.
+    /// Judges one object at a version. Returns whether the process went back.
     fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let own = self.frontier.keys.get(&key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
