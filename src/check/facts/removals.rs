@@ -83,6 +83,14 @@ pub fn is_answered_before(evidence: &Evidence<'_>, id: OperationId, o: &Operatio
     evidence.order.clocks.is_answered_before(&earlier, o)
 }
 
+/// Whether a version was certainly shown before a request was answered, by any record of the request and of its writer.
+pub fn was_shown_before_answer(evidence: &Evidence<'_>, version: &Version, o: &Operation) -> bool {
+    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let writer = version.writer.is_some().then(|| history.operation(version.writer));
+    let moments = writer.iter().flat_map(|writer| clocks.answered(writer)).chain([version.moment(history)]);
+    moments.into_iter().any(|shown| clocks.answered(o).any(|answered| clocks.before(shown, answered)))
+}
+
 /// The facts that an object was removed or marked for deletion, and by which revision.
 pub fn facts(evidence: &Evidence<'_>, removal: Ended) -> Vec<Fact> {
     let (history, order) = (evidence.history, evidence.order);
@@ -192,8 +200,8 @@ impl Later {
 /// answer proves only that revisions went back (`revision-rewind`).
 pub fn outlived_by(evidence: &Evidence<'_>, later: &Later, removal: &Removal) -> Option<Version> {
     let before = removal.before?;
-    let (history, clocks) = (evidence.history, &evidence.order.clocks);
+    let history = evidence.history;
     let o = history.operation(removal.operation);
-    let is_later = |v: &&Version| v.revision >= before && !clocks.before(v.moment(history), (o.ret, o.clock));
+    let is_later = |v: &&Version| v.revision >= before && !was_shown_before_answer(evidence, v, &o);
     later.0.get(&(removal.key, removal.uid))?.iter().rev().find(is_later).copied()
 }

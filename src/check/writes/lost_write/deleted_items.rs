@@ -41,7 +41,7 @@ fn later_versions(evidence: &Evidence<'_>) -> OfItem<Version> {
             for item in order.deleted_items.ending(history, &order.timeline, &version.item()) {
                 let o = history.operation(item.operation);
                 let is_later = item.before.is_some_and(|before| before <= version.revision)
-                    && !order.clocks.before(version.moment(history), (o.ret, o.clock));
+                    && !removals::was_shown_before_answer(evidence, &version, &o);
                 if is_later {
                     found.entry((item.operation, key)).or_insert(version);
                 }
