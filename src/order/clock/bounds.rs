@@ -2,6 +2,7 @@
 //! Floyd and Warshall's algorithm. Output: [`Clocks`]. During the closure `bound` is transposed (see [`Clocks`]).
 
 use super::spread::Spread;
+use super::twice_recorded::TwiceRecorded;
 use super::{ClockStep, Clocks, GRAIN, MAX_RELATED_CLOCKS, OPEN, step};
 use crate::history::writers::Writers;
 use crate::history::{ClockId, History, OperationId, Revision, Verb};
@@ -22,31 +23,42 @@ impl Clocks {
         let declared = skew.unwrap_or(OPEN);
         let cells = if count <= MAX_RELATED_CLOCKS { count * count } else { 0 };
         let stepped = step::own(history);
-        let twice_recorded = std::mem::take(&mut counter.twice_recorded);
-        let mut clocks =
-            Clocks { count, declared, bound: vec![OPEN; cells], stepped, spreads: Vec::new(), twice_recorded };
+        let mut clocks = Clocks { count, declared, bound: vec![OPEN; cells], stepped, ..Clocks::default() };
         clocks.spread(history, unknown, counter);
-        if cells == 0 {
-            return clocks;
+        let twice_recorded = std::mem::take(&mut counter.twice_recorded);
+        if cells > 0 {
+            clocks.relate_all(history, counter, &twice_recorded, watermarks, skew);
         }
+        clocks.twice_recorded = twice_recorded;
+        clocks
+    }
+
+    fn relate_all(
+        &mut self,
+        history: &History,
+        counter: &mut Counter,
+        twice_recorded: &TwiceRecorded,
+        watermarks: &Watermarks,
+        skew: Option<i64>,
+    ) {
+        let count = self.count;
         for a in 0..count {
             for b in 0..count {
                 if a == b {
-                    clocks.bound[a * count + b] = 0;
+                    self.bound[a * count + b] = 0;
                 } else if let Some(skew) = skew {
-                    clocks.bound[a * count + b] = skew;
+                    self.bound[a * count + b] = skew;
                 }
             }
         }
-        clocks.bound_by_reads(history, counter, watermarks);
-        clocks.bound_by_sides();
-        clocks.close();
+        self.bound_by_reads(history, counter, twice_recorded, watermarks);
+        self.bound_by_sides(twice_recorded);
+        self.close();
         for a in 0..count {
             for b in 0..a {
-                clocks.bound.swap(a * count + b, b * count + a);
+                self.bound.swap(a * count + b, b * count + a);
             }
         }
-        clocks
     }
 
     /// Bounds the difference between the servers of logs that may come from several.
@@ -87,7 +99,13 @@ impl Clocks {
     /// On one clock, an answer before the write that it shows has two explanations: the clock stepped back, or the store went
     /// back. Recorders append, so a step shows as times that fall from one line to the next. If none fall that far, the store
     /// went back.
-    fn bound_by_reads(&mut self, history: &History, counter: &mut Counter, watermarks: &Watermarks) {
+    fn bound_by_reads(
+        &mut self,
+        history: &History,
+        counter: &mut Counter,
+        twice_recorded: &TwiceRecorded,
+        watermarks: &Watermarks,
+    ) {
         if self.count == 1 && watermarks.are_steady() {
             return;
         }
@@ -95,7 +113,6 @@ impl Clocks {
         if self.count == 1 && falls[0] == 0 {
             return;
         }
-        let twice_recorded = std::mem::take(&mut self.twice_recorded);
         for group in 0..counter.groups() {
             // A write below a revision that the clock of one of its records had seen comes from a store that went back. It
             // bounds no clock. That is also true if only one list or watch showed the revision on this clock.
@@ -137,13 +154,11 @@ impl Clocks {
                 }
             }
         }
-        self.twice_recorded = twice_recorded;
     }
 
     /// For a request that both sides recorded, the server's interval lies inside the client's.
-    fn bound_by_sides(&mut self) {
-        let all: Vec<_> = self.twice_recorded.all().collect();
-        for (verb, [client, server]) in all {
+    fn bound_by_sides(&mut self, twice_recorded: &TwiceRecorded) {
+        for (verb, [client, server]) in twice_recorded.all() {
             if client.invoke.is_known() && server.invoke.is_known() {
                 self.limit(client.clock, server.clock, server.invoke.since(client.invoke).saturating_add(GRAIN));
             }

@@ -65,4 +65,14 @@ impl TwiceRecorded {
         let [client, server] = *self.0.get(&(o.audit_id, o.verb))?;
         Some(if o.marks.has(Marks::CLIENT_SIDE) { server } else { client })
     }
+
+    /// All records of a request: the client's first.
+    pub fn records(&self, id: OperationId, o: &Operation) -> impl Iterator<Item = OperationId> + use<> {
+        let other = self.other(o).map(|other| other.id);
+        let (first, second) = match other {
+            Some(client) if !o.marks.has(Marks::CLIENT_SIDE) => (client, Some(id)),
+            _ => (id, other),
+        };
+        std::iter::once(first).chain(second)
+    }
 }

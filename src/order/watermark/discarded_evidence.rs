@@ -20,17 +20,22 @@ const PASSES: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct DiscardedEvidence {
     facts: FxHashSet<u32>,
-    /// The list or delivery that each write contradicts.
+    /// The other records of the lists among them.
+    other_records: FxHashSet<u32>,
+    /// The list or delivery that each record of a write contradicts.
     by_write: FxHashMap<OperationId, u32>,
-    /// The writes that contradict each list or delivery, in order of sending.
+    /// The writes that contradict each record of a list or delivery, in order of sending on each clock. A write in two records
+    /// is there once.
     writes: FxHashMap<EvidenceRef, Vec<OperationId>>,
+    /// Both of each pair, by the first record of either.
+    known: FxHashSet<(EvidenceRef, OperationId)>,
 }
 
 /// The highest revision that one operation showed, and the fact that shows it.
 #[derive(Clone, Copy)]
 struct Top {
     revision: Revision,
-    source: OperationId,
+    source: Option<OperationId>,
     fact: u32,
 }
 
@@ -44,33 +49,63 @@ impl DiscardedEvidence {
         shown: &[SortableFact],
         sent: &[SortableFact],
     ) {
-        self.facts.extend(shown.iter().filter(|shown| is_early(reading, timeline, shown)).map(|shown| shown.fact));
+        self.facts.extend(
+            shown.iter().filter(|shown| is_early(reading, timeline, twice_recorded, shown)).map(|shown| shown.fact),
+        );
         let writes: Vec<&SortableFact> = sent.iter().filter(|sortable| reading.is_proven(sortable.fact)).collect();
         for _ in 0..PASSES {
-            let found = self.alone(reading, shown, &writes);
+            let found = self.alone(reading, twice_recorded, shown, &writes);
             if found.is_empty() {
                 return;
             }
             for (fact, write) in found {
                 self.facts.insert(fact);
-                self.by_write.insert(write, fact);
-                if let Some(other) = twice_recorded.other(&reading.history.operation(write)) {
-                    self.by_write.entry(other.id).or_insert(fact);
-                }
-                self.writes.entry(reading.observation(fact).evidence).or_default().push(write);
+                self.contradict(reading, twice_recorded, fact, write);
             }
         }
     }
 
+    /// Notes that a write contradicts a list or delivery, for all records of both.
+    fn contradict(&mut self, reading: Reading<'_>, twice_recorded: &TwiceRecorded, fact: u32, write: OperationId) {
+        let records = |id: OperationId| twice_recorded.records(id, &reading.history.operation(id));
+        for write in records(write) {
+            self.by_write.insert(write, fact);
+        }
+        let showing: Vec<EvidenceRef> = match reading.observation(fact).evidence {
+            EvidenceRef::Answer(list) => records(list).map(EvidenceRef::Answer).collect(),
+            delivery => vec![delivery],
+        };
+        let lists = showing.iter().filter_map(|showing| match showing {
+            EvidenceRef::Answer(list) => Some(reading.facts.answer(*list)),
+            EvidenceRef::Delivery(..) => None,
+        });
+        self.other_records.extend(lists.filter(|other| *other != fact));
+        let Some(first) = records(write).next().filter(|first| self.known.insert((showing[0], *first))) else { return };
+        for showing in showing {
+            self.writes.entry(showing).or_default().push(first);
+        }
+    }
+
     /// Lists and deliveries that no other operation supports, each with a write that contradicts it.
-    fn alone(&self, reading: Reading<'_>, shown: &[SortableFact], writes: &[&SortableFact]) -> Vec<(u32, OperationId)> {
+    fn alone(
+        &self,
+        reading: Reading<'_>,
+        twice_recorded: &TwiceRecorded,
+        shown: &[SortableFact],
+        writes: &[&SortableFact],
+    ) -> Vec<(u32, OperationId)> {
+        // Two records of one request are one source.
+        let source = |fact| {
+            let id = reading.operation(fact);
+            twice_recorded.records(id, &reading.history.operation(id)).next()
+        };
         let mut shown = shown.iter().filter(|shown| !self.facts.contains(&shown.fact)).peekable();
         // The highest revisions of two different operations.
         let (mut best, mut second): (Option<Top>, Option<Top>) = (None, None);
         let mut found = Vec::new();
         for write in writes {
             while let Some(next) = shown.next_if(|shown| shown.time < write.time) {
-                let (revision, source) = (next.revision(reading), reading.operation(next.fact));
+                let (revision, source) = (next.revision(reading), source(next.fact));
                 let top = Some(Top { revision, source, fact: next.fact });
                 match best {
                     Some(known) if known.source == source => {
@@ -99,7 +134,7 @@ impl DiscardedEvidence {
 
     /// Whether a fact is discarded.
     pub(super) fn has(&self, fact: u32) -> bool {
-        self.facts.contains(&fact)
+        self.facts.contains(&fact) || self.other_records.contains(&fact)
     }
 
     /// The list or delivery that a write contradicts.
@@ -144,10 +179,12 @@ pub fn write_of_event(history: &History, timeline: &Timeline, delivery: usize) -
 }
 
 /// Whether a fact is an event that arrived before the write that certainly made its version was sent.
-fn is_early(reading: Reading<'_>, timeline: &Timeline, shown: &SortableFact) -> bool {
+fn is_early(reading: Reading<'_>, timeline: &Timeline, twice_recorded: &TwiceRecorded, shown: &SortableFact) -> bool {
     let EvidenceRef::Delivery(index, watch) = reading.observation(shown.fact).evidence else { return false };
     let history = reading.history;
     let Some(write) = write_of_event(history, timeline, index as usize) else { return false };
     let (write, watch) = (history.operation(write), history.operation(watch));
-    write.invoke.is_known() && write.clock == watch.clock && shown.time < write.invoke
+    let other = twice_recorded.other(&write).map(|other| (other.invoke, other.clock));
+    let mut sent = [(write.invoke, write.clock)].into_iter().chain(other);
+    sent.any(|(sent, clock)| sent.is_known() && clock == watch.clock && shown.time < sent)
 }
