@@ -138,9 +138,10 @@ fn object_ref(bodies: &Bodies<'_>, request: &Request, complete: bool) -> Value {
     put("resource", &kind.plural);
     let key = request.target.key.as_ref();
     put("namespace", key.map_or(&request.namespace, |k| &k.namespace));
-    // The server decodes the body, and with it a new object's name, after the first stage.
+    // The server decodes the body, and with it a new object's name, after the first stage. The path names any other object.
     let name = key.map_or("", |k| &k.name);
-    if name != "*" && (request.verb != Verb::Create || complete) {
+    let is_named = request.verb != Verb::Create || !request.subresource.is_empty();
+    if name != "*" && (is_named || complete) {
         put("name", name);
     }
     if request.verb == Verb::Put && complete {
