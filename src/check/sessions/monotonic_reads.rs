@@ -418,6 +418,10 @@ impl Reader<'_> {
 
     /// The state that initial events without a marker show lies below the first change that the stream delivered afterwards.
     fn initial_state(&self, stream: &Stream, ruling: &mut Ruling<'_>) {
+        // A client takes the events that it asked for as a state only at their marker.
+        if self.o.marks.has(Marks::INITIAL_EVENTS) {
+            return;
+        }
         let view = StreamView::of(self.evidence, stream);
         // A DELETED event can carry an earlier version.
         let mut live = view.changes(view.live.clone()).filter(|(_, d)| d.kind != DeliveryKind::Deleted);
