@@ -166,7 +166,7 @@ pub(super) fn matches(key: &str, wanted: &str) -> bool {
 
 fn rows(history: &History) -> Vec<Record> {
     let mut rows = Vec::new();
-    for operation in history.operations.iter() {
+    for (_, operation) in history.operations.but_shadows() {
         let row = |key, uid, revision, says| Record {
             revision,
             key,

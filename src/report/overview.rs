@@ -243,9 +243,10 @@ fn clients(page: &mut Page<'_>, history: &History) -> io::Result<()> {
 /// Requests by verb and outcome, and the number of recorded bodies.
 fn requests(page: &mut Page<'_>, history: &History) -> io::Result<()> {
     use crate::history::Marks;
-    page.title(&format!("Requests: {}", thousands(history.operations.len() as u64)))?;
+    // A request in two records counts once.
+    page.title(&format!("Requests: {}", thousands(history.operations.but_shadows().count() as u64)))?;
     let mut by_verb: BTreeMap<Verb, [u64; 5]> = BTreeMap::new();
-    for operation in history.operations.iter() {
+    for (_, operation) in history.operations.but_shadows() {
         let counts = by_verb.entry(operation.verb).or_default();
         counts[match operation.outcome() {
             Outcome::Answered => 0,
