@@ -118,14 +118,11 @@ mod tests {
             let touch = super::super::Touch::of(&pools, operations.iter());
             operations.iter().map(|operation| touch.parts(operation)).collect::<Vec<_>>()
         };
-        let [a1, a2, b1, b2] = ["a", "b"]
-            .map(|key| [1, 2].map(|item| On { key, operation: Allocate(item) }))
-            .concat()
-            .try_into()
-            .expect("four");
-        let parts = of(&[a1.clone(), a2.clone(), b1.clone(), b2.clone()]);
+        let on = |key, operation| On { key, operation };
+        let divided = [on("a", Allocate(1)), on("a", Allocate(2)), on("b", Allocate(1)), on("b", Allocate(2))];
+        let parts = of(&divided);
         assert!((0..4).all(|at| parts[..at].iter().all(|other| *other != parts[at])));
-        let parts = of(&[a1, a2, b1, b2, On { key: "b", operation: AllocateUnseen }]);
+        let parts = of(&[&divided[..], &[on("b", AllocateUnseen)]].concat());
         assert!(parts[0] != parts[1] && parts[2] == parts[3] && parts[3] == parts[4] && parts[1] != parts[2]);
     }
 }

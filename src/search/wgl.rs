@@ -142,7 +142,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     }
 
     /// Notes whether an operation of a kind is left, after a change of the supply or of the linearized operations.
-    fn count(&mut self, kind: usize) {
+    fn note_left(&mut self, kind: usize) {
         let is_left = u64::from(self.used(kind) < self.supply[kind].len());
         let word = &mut self.left[kind / 64];
         *word = *word & !(1 << (kind % 64)) | is_left << (kind % 64);
@@ -192,7 +192,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             match self.slots.kind(operation) {
                 Some(kind) => {
                     self.used = self.sets.add(self.used, kind as u32, false);
-                    self.count(kind);
+                    self.note_left(kind);
                 }
                 None => self.toggle(self.slots.of[operation as usize]),
             }
@@ -207,7 +207,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             self.rewind(frame.at);
             (self.state, self.used) = (frame.state, frame.used);
             match self.slots.kind(frame.chosen) {
-                Some(kind) => self.count(kind),
+                Some(kind) => self.note_left(kind),
                 None => self.toggle(self.slots.of[frame.chosen as usize]),
             }
             if self.take(frame.choices, frame.kind, guard)? {
@@ -225,7 +225,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             match (self.slots.kind(operation), event.is_return()) {
                 (Some(kind), _) => {
                     self.supply[kind].push(operation);
-                    self.count(kind);
+                    self.note_left(kind);
                 }
                 (None, false) => self.open.push(operation),
                 (None, true) => {
@@ -248,7 +248,7 @@ impl<'p, S: Spec> WglSearch<'p, S> {
             match (self.slots.kind(operation), event.is_return()) {
                 (Some(kind), _) => {
                     self.supply[kind].pop();
-                    self.count(kind);
+                    self.note_left(kind);
                 }
                 (None, false) => self.open.retain(|&o| o != operation),
                 (None, true) => {
