@@ -139,7 +139,7 @@ impl<'t, S: Spec> Trial<'t, S> {
         let goal = goal.unwrap_or(part.events.len());
         let (transitions, class) = Transitions::of(self.spec, self.history, part, self.guard.release());
         let slots = SlotAllocation::new(part, &class);
-        Box::new(WglSearch::new(part, slots, transitions, class, goal))
+        Box::new(WglSearch::new(part, slots, transitions, class, goal, self.switches.kinds_in_key))
     }
 
     /// Adds to an order of a part the calls of the same register that can be linearized anywhere, if they were invoked before its

@@ -8,6 +8,9 @@ use super::register::{Reductions, Thresholds, Width};
 pub struct SearchConfig {
     /// Register forms are used if all operations have one.
     pub forms: bool,
+    /// By steps: up to this many kinds of crashed operations are counted in the key of a visited state, which is faster than a
+    /// shared set. More kinds would make long keys: there may be as many kinds as operations.
+    pub kinds_in_key: usize,
     /// Registers: one search with this width, no portfolio.
     pub width: Option<Width>,
     /// Registers: sizes from which on the search proceeds in another way.
@@ -18,6 +21,12 @@ pub struct SearchConfig {
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        SearchConfig { forms: true, width: None, thresholds: Thresholds::default(), reductions: Reductions::default() }
+        SearchConfig {
+            forms: true,
+            kinds_in_key: 64,
+            width: None,
+            thresholds: Thresholds::default(),
+            reductions: Reductions::default(),
+        }
     }
 }

@@ -16,8 +16,10 @@ pub(super) struct SlotAllocation {
     pub(super) returns: Vec<u32>,
     /// How many kinds there are. A kind is the crashed operations of one class.
     pub(super) kinds: usize,
-    /// Words for a bit of each slot.
-    pub(super) words: usize,
+    /// The number of operations in the largest kind.
+    pub(super) largest_kind: u32,
+    /// How many slots there are.
+    pub(super) count: usize,
 }
 
 impl SlotAllocation {
@@ -32,14 +34,17 @@ impl SlotAllocation {
         let mut of = vec![0; part.calls.len()];
         let (mut count, mut free) = (0, Vec::new());
         let mut kind_of: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut sizes: Vec<u32> = Vec::new();
         for event in &part.events {
             let operation = event.of() as usize;
             of[operation] = if event.is_return() {
                 free.push(of[operation]);
                 continue;
             } else if returns[operation] == NEVER {
-                let next = kind_of.len() as u32;
-                *kind_of.entry(class[operation]).or_insert(next)
+                let kind = *kind_of.entry(class[operation]).or_insert(sizes.len() as u32);
+                sizes.resize(kind_of.len(), 0);
+                sizes[kind as usize] += 1;
+                kind
             } else {
                 free.pop().unwrap_or_else(|| {
                     count += 1;
@@ -47,7 +52,8 @@ impl SlotAllocation {
                 })
             };
         }
-        SlotAllocation { of, returns, kinds: kind_of.len(), words: usize::div_ceil(count, 64) }
+        let largest_kind = sizes.iter().copied().max().unwrap_or(0);
+        SlotAllocation { of, returns, kinds: sizes.len(), largest_kind, count }
     }
 
     /// The index of the kind of a crashed operation.

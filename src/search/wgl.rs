@@ -23,9 +23,7 @@ struct Frame {
     used: u32,
     /// Where its alternatives among the pending operations begin in `choices`.
     choices: usize,
-    /// Its alternatives among the crashed operations have this kind or a later one.
-    kind: usize,
-    /// The operation that was chosen.
+    /// The operation that was chosen. Alternatives among the crashed operations have a later kind.
     chosen: u32,
 }
 
@@ -41,12 +39,15 @@ pub(super) struct WglSearch<'p, S: Spec> {
     goal: usize,
     /// The next event: a return of an operation that is not linearized.
     at: u32,
-    /// The key of the visited states: the return and the state, then the linearized operations in slots, then `used`.
+    /// The key of the visited states: the return and the state, then the linearized operations in slots, then those among the
+    /// crashed ones: a byte for each kind if `has_bytes`, else `used`.
     now: Box<[u64]>,
+    has_bytes: bool,
     state: u32,
     /// Pending operations that have slots.
     open: Vec<u32>,
-    /// How many crashed operations of each kind are linearized: a number of `sets`.
+    /// How many crashed operations of each kind are linearized, and that as a number of `sets` unless `has_bytes`.
+    uses: Vec<u32>,
     used: u32,
     sets: CrashedUseSets,
     /// Crashed operations invoked so far, by kind.
@@ -71,15 +72,22 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         transitions: Transitions<'p, S>,
         class: Vec<u32>,
         goal: usize,
+        kinds_in_key: usize,
     ) -> Self {
-        let width = DONE + slots.words + 1;
+        let has_bytes = slots.kinds <= kinds_in_key && slots.largest_kind <= u32::from(u8::MAX);
+        let width = match has_bytes {
+            true => DONE + (slots.count.div_ceil(8) + slots.kinds).div_ceil(8),
+            false => DONE + slots.count.div_ceil(64) + 1,
+        };
         let mut depth = WglSearch {
             part,
             goal,
             at: 0,
             now: vec![0; width].into_boxed_slice(),
+            has_bytes,
             state: Transitions::<S>::INITIAL,
             open: Vec::new(),
+            uses: vec![0; slots.kinds],
             used: UNUSED,
             sets: CrashedUseSets::new(),
             supply: vec![Vec::new(); slots.kinds],
@@ -101,7 +109,9 @@ impl<'p, S: Spec> WglSearch<'p, S> {
     /// Whether the configuration was not visited before.
     fn remember(&mut self) -> Result<bool, Limit> {
         self.now[0] = u64::from(self.at) << 32 | u64::from(self.state);
-        self.now[DONE + self.slots.words] = u64::from(self.used);
+        if !self.has_bytes {
+            self.now[DONE + self.slots.count.div_ceil(64)] = u64::from(self.used);
+        }
         let hash = VisitedSet::hash(&self.now);
         if self.visited.has(hash, &self.now) {
             return Ok(false);
@@ -136,14 +146,15 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    /// How many operations of a kind are linearized.
-    fn used(&self, kind: usize) -> usize {
-        self.sets.count(self.used, kind as u32) as usize
+    /// The word of the key that counts the linearized operations of a kind in one byte, and what stands for one of them there.
+    fn byte_of(&self, kind: usize) -> (usize, u64) {
+        let byte = self.slots.count.div_ceil(8) + kind;
+        (DONE + byte / 8, 1 << (byte % 8 * 8))
     }
 
     /// Notes whether an operation of a kind is left, after a change of the supply or of the linearized operations.
     fn note_left(&mut self, kind: usize) {
-        let is_left = u64::from(self.used(kind) < self.supply[kind].len());
+        let is_left = u64::from((self.uses[kind] as usize) < self.supply[kind].len());
         let word = &mut self.left[kind / 64];
         *word = *word & !(1 << (kind % 64)) | is_left << (kind % 64);
     }
@@ -179,19 +190,24 @@ impl<'p, S: Spec> WglSearch<'p, S> {
                 None => {
                     let Some(left) = self.left_from(kind) else { return Ok(false) };
                     kind = left + 1;
-                    self.supply[left][self.used(left)]
+                    self.supply[left][self.uses[left] as usize]
                 }
             };
             let Some(state) = self.transitions.step(self.state, self.class[operation as usize], guard)? else {
                 continue;
             };
-            let frame =
-                Frame { at: self.at, state: self.state, used: self.used, choices: first, kind, chosen: operation };
+            let frame = Frame { at: self.at, state: self.state, used: self.used, choices: first, chosen: operation };
             tight_vec::push(&mut self.frames, frame);
             self.state = state;
             match self.slots.kind(operation) {
                 Some(kind) => {
-                    self.used = self.sets.add(self.used, kind as u32, false);
+                    self.uses[kind] += 1;
+                    if self.has_bytes {
+                        let (word, one) = self.byte_of(kind);
+                        self.now[word] += one;
+                    } else {
+                        self.used = self.sets.add(self.used, kind as u32, false);
+                    }
                     self.note_left(kind);
                 }
                 None => self.toggle(self.slots.of[operation as usize]),
@@ -206,11 +222,22 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         while let Some(frame) = self.frames.pop() {
             self.rewind(frame.at);
             (self.state, self.used) = (frame.state, frame.used);
-            match self.slots.kind(frame.chosen) {
-                Some(kind) => self.note_left(kind),
-                None => self.toggle(self.slots.of[frame.chosen as usize]),
-            }
-            if self.take(frame.choices, frame.kind, guard)? {
+            let next_kind = match self.slots.kind(frame.chosen) {
+                Some(kind) => {
+                    self.uses[kind] -= 1;
+                    if self.has_bytes {
+                        let (word, one) = self.byte_of(kind);
+                        self.now[word] -= one;
+                    }
+                    self.note_left(kind);
+                    kind + 1
+                }
+                None => {
+                    self.toggle(self.slots.of[frame.chosen as usize]);
+                    0
+                }
+            };
+            if self.take(frame.choices, next_kind, guard)? {
                 return Ok(true);
             }
         }

@@ -29,5 +29,6 @@ pub fn all() -> Vec<SearchConfig> {
     let of_registers = reductions
         .iter()
         .flat_map(|&reductions| strategies.iter().map(move |&strategy| SearchConfig { reductions, ..strategy }));
-    of_registers.chain([SearchConfig { forms: false, ..usual }]).collect()
+    let by_steps = [usual.kinds_in_key, 0].map(|kinds_in_key| SearchConfig { forms: false, kinds_in_key, ..usual });
+    of_registers.chain(by_steps).collect()
 }

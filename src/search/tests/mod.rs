@@ -20,6 +20,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// The configurations of the search by steps.
+fn by_steps() -> [SearchConfig; 2] {
+    let shipped = SearchConfig { forms: false, ..SearchConfig::default() };
+    [shipped, SearchConfig { kinds_in_key: 0, ..shipped }]
+}
+
 /// All configurations of the search.
 fn ways() -> Vec<SearchConfig> {
     let (all, none) = (Reductions::default(), Reductions::NONE);
@@ -35,7 +41,7 @@ fn ways() -> Vec<SearchConfig> {
     ];
     let widths = [None, Some(Width::Beam(1)), Some(Width::Beam(3)), Some(Width::Everything)];
     let shipped = SearchConfig::default();
-    let mut ways = vec![SearchConfig { forms: false, ..shipped }];
+    let mut ways = by_steps().to_vec();
     for reductions in reductions {
         ways.push(SearchConfig { reductions, ..shipped });
         ways.extend(widths.map(|width| SearchConfig { width, reductions, thresholds: Thresholds::SMALL, ..shipped }));
@@ -212,7 +218,7 @@ fn verdicts_and_certificates_are_the_same_for_any_number_of_threads() {
 #[test]
 fn random_histories_of_queues_are_decided_like_by_trying_every_order() {
     let mut random = Random(2);
-    compare_all(&Queue, 2000, || (queue_history(FEW, &mut random), vec![SearchConfig::default()]));
+    compare_all(&Queue, 2000, || (queue_history(FEW, &mut random), by_steps().to_vec()));
 }
 
 /// A specification whose every step takes a while.
