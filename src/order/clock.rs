@@ -37,6 +37,8 @@ pub struct Clocks {
     /// clocks. The offset of a clock, added to its times, gives common time. A query reads the bounds of all clocks
     /// against one, so these are adjacent. During the closure, a and b are swapped.
     bound: Vec<i64>,
+    /// By clock, the least bound of any clock against it, or of two servers of its log. Empty if `bound` is.
+    least: Vec<i64>,
     /// By clock, the evidence that its times contradict other evidence.
     stepped: Vec<Option<ClockStep>>,
     /// By clock, how far apart the servers of an audit log may be. Empty if every log comes from one server.
@@ -105,6 +107,13 @@ impl Clocks {
         // t_of + o_of < t + o_clock for every allowed offset iff t_of < t - max(o_of - o_clock).
         let bound = self.offset(of, clock);
         (bound < OPEN).then(|| Time(time.0.saturating_sub(bound)))
+    }
+
+    /// No horizon of `time` is later than this on any clock. `None` if no clock has one.
+    pub(super) fn latest_horizon(&self, clock: ClockId, time: Time) -> Option<Time> {
+        let least = self.least.get(clock.index()).copied().unwrap_or(self.declared.min(0));
+        let has_any = time.is_known() && least < OPEN && self.step(clock).is_none();
+        has_any.then(|| Time(time.0.saturating_sub(least)))
     }
 
     /// The relation of two moments, as far as their clocks prove it.

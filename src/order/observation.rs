@@ -5,10 +5,13 @@
 //! read from the history. Every fourth time of a sorted list is kept next to it, so that a search by time reads few facts. A list
 //! must stay in order of clock, then time.
 
+mod runs;
+
 use super::clock::{Clocks, MAX_RELATED_CLOCKS};
 use super::shown::{EvidenceRef, Observation};
 use crate::history::{ClockId, History, KeyId, OperationId, Revision, Verb, sort_by_word};
 use crate::ingest::Time;
+use runs::{Run, Runs};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering as Access};
@@ -249,12 +252,9 @@ fn sort_nearly_sorted<T: Copy>(all: &mut [T], compare: impl Fn(&T, &T) -> Orderi
 pub(super) struct FactsByTime {
     facts: Vec<u32>,
     times: Vec<Time>,
-    /// The start of each clock's facts, or of those of each key and clock. Empty where they are not kept. Without them, a search among
-    /// many clocks reads many facts.
-    runs: Vec<(ClockId, u32)>,
-    /// For each of these, if there are several: the first time and the highest revision. They exclude most clocks without a
-    /// search.
-    spans: Vec<(Time, Revision)>,
+    /// The facts of each clock, or of each key and clock. Empty where they are not kept. Without them, a search among many clocks
+    /// reads many facts.
+    runs: Runs,
     /// The end of the last search. Most questions come in order of time, so the next answer is near.
     near: AtomicUsize,
 }
@@ -273,18 +273,17 @@ impl FactsByTime {
         for sortable in facts {
             by_time.push(&sortable);
         }
-        by_time.fit();
+        by_time.fit([]);
         by_time
     }
 
     /// Appends a fact. `begins`: whether it is the first of its clock, or of its key and clock.
     fn push_in_order(&mut self, sortable: &SortableFact, revision: Revision, begins: bool) {
-        match self.spans.last_mut().filter(|_| !begins) {
-            Some((_, top)) => *top = revision,
-            None => {
-                self.runs.push((sortable.clock, self.facts.len() as u32));
-                self.spans.push((sortable.time, revision));
-            }
+        if begins {
+            let start = self.facts.len() as u32;
+            self.runs.push(Run { clock: sortable.clock, start, begins: sortable.time, top: revision });
+        } else {
+            self.runs.raise(revision);
         }
         self.push(sortable);
     }
@@ -296,14 +295,11 @@ impl FactsByTime {
         self.facts.push(sortable.fact);
     }
 
-    fn fit(&mut self) {
+    /// All facts are here. `starts`: the first fact of each key, or of the only list.
+    fn fit(&mut self, starts: impl IntoIterator<Item = u32>) {
         self.facts.shrink_to_fit();
         self.times.shrink_to_fit();
-        if self.runs.len() < 2 {
-            self.spans = Vec::new();
-        }
-        self.runs.shrink_to_fit();
-        self.spans.shrink_to_fit();
+        self.runs.fit(starts);
     }
 
     /// The first fact of a range at or after a time. Times must ascend within the range.
@@ -360,9 +356,17 @@ pub(super) enum TieBreak {
 }
 
 impl TieBreak {
-    /// Whether a revision replaces the highest one so far. `side`: whether the new one is first or last in order of clock.
-    fn raises(self, revision: Revision, highest: Option<Observation>, side: TieBreak) -> bool {
-        highest.is_none_or(|highest| revision > highest.revision || (revision == highest.revision && self == side))
+    /// Whether a revision that a clock shows replaces the highest one so far, of another clock.
+    fn raises(self, revision: Revision, clock: ClockId, highest: Option<Observation>) -> bool {
+        let is_preferred = |other: ClockId| match self {
+            TieBreak::First => clock < other,
+            TieBreak::Last => clock > other,
+        };
+        highest.is_none_or(|highest| match revision.cmp(&highest.revision) {
+            Ordering::Less => false,
+            Ordering::Equal => is_preferred(highest.clock),
+            Ordering::Greater => true,
+        })
     }
 }
 
@@ -390,38 +394,34 @@ impl<'l> Records<'l> {
         tie_break: TieBreak,
     ) -> Option<Observation> {
         let records = if clocks.relate() { *self } else { self.of_clock(clock) };
-        records.highest_by(|of| clocks.horizon(of, clock, time), tie_break)
+        let latest = clocks.latest_horizon(clock, time)?;
+        records.highest_by(latest, |of| clocks.horizon(of, clock, time), tie_break)
     }
 
-    /// The highest observation of all clocks, each up to its horizon.
-    fn highest_by(self, horizon: impl Fn(ClockId) -> Option<Time>, tie_break: TieBreak) -> Option<Observation> {
-        let mut highest: Option<Observation> = None;
-        let first = self.first_run();
-        let (runs, spans) = (self.known_runs(), self.by_time.spans.get(first..).unwrap_or(&[]));
-        if spans.is_empty() {
-            for (of, run) in self.runs() {
-                let observation = horizon(of).and_then(|horizon| run.last(horizon));
-                if let Some(observation) =
-                    observation.filter(|observation| tie_break.raises(observation.revision, highest, TieBreak::Last))
-                {
-                    highest = Some(observation);
-                }
-            }
-            return highest;
+    /// The highest observation of all clocks, each up to its horizon. No horizon is later than `latest`.
+    fn highest_by(
+        self,
+        latest: Time,
+        horizon: impl Fn(ClockId) -> Option<Time>,
+        tie_break: TieBreak,
+    ) -> Option<Observation> {
+        let higher = |clock: ClockId, records: Records<'_>, highest: Option<Observation>| {
+            let last = horizon(clock).and_then(|horizon| records.last(horizon));
+            last.filter(|last| tie_break.raises(last.revision, clock, highest)).or(highest)
+        };
+        let places = self.known_runs();
+        if places.len() < 2 {
+            return self.runs().fold(None, |highest, (clock, records, _)| higher(clock, records, highest));
         }
-        // Clocks that begin later mostly show higher revisions, so a walk from the end can skip most earlier clocks.
-        let mut end = self.end;
-        for ((of, start), (begins, top)) in runs.iter().zip(spans).rev() {
-            let run = Records { start: self.start.max(*start as usize), end, ..self };
-            end = run.start;
-            if !tie_break.raises(*top, highest, TieBreak::First) {
-                continue;
+        let mut highest: Option<Observation> = None;
+        // Clocks that begin later mostly show higher revisions, so few are looked at.
+        for (place, top_of_rest) in self.by_time.runs.begun_before(places, latest) {
+            if highest.is_some_and(|highest| highest.revision > top_of_rest) {
+                break;
             }
-            let observation = horizon(*of).filter(|horizon| begins < horizon).and_then(|horizon| run.last(horizon));
-            if let Some(observation) =
-                observation.filter(|observation| tie_break.raises(observation.revision, highest, TieBreak::First))
-            {
-                highest = Some(observation);
+            let (run, records) = self.run(place);
+            if tie_break.raises(run.top, run.clock, highest) {
+                highest = higher(run.clock, records, highest);
             }
         }
         highest
@@ -433,12 +433,12 @@ impl<'l> Records<'l> {
         if known > MAX_RELATED_CLOCKS || (known == 0 && self.runs().nth(MAX_RELATED_CLOCKS).is_some()) {
             return None;
         }
-        self.highest_by(|_| Some(time), TieBreak::Last)
+        self.highest_by(time, |_| Some(time), TieBreak::Last)
     }
 
     /// On each clock, the first observation of at least a revision.
     pub(super) fn reached(self, revision: Revision) -> impl Iterator<Item = Observation> + use<'l> {
-        let high = self.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top >= revision));
+        let high = self.runs().filter(move |(.., top)| top.is_none_or(|top| top >= revision));
         high.filter_map(move |(_, run, _)| {
             let at = run.below(revision);
             (at < run.end).then(|| run.observation(at))
@@ -449,41 +449,36 @@ impl<'l> Records<'l> {
         self.reading.observation(self.by_time.facts[at])
     }
 
-    /// The records of each clock, in order of clock.
-    fn runs(self) -> impl Iterator<Item = (ClockId, Records<'l>)> {
+    /// The records of each clock, in order of clock. The highest revision of each comes with it where that is kept.
+    fn runs(self) -> impl Iterator<Item = (ClockId, Records<'l>, Option<Revision>)> {
         let mut rest = self;
         let mut known = self.known_runs();
         std::iter::from_fn(move || {
             if rest.start == rest.end {
                 return None;
             }
-            let (clock, run) = match known.split_first() {
-                Some(((clock, start), later)) => {
-                    known = later;
-                    let end = later.first().map_or(rest.end, |(_, end)| rest.end.min(*end as usize));
-                    (*clock, Records { start: rest.start.max(*start as usize), end, ..rest })
+            let (clock, records, top) = match known.next() {
+                Some(place) => {
+                    let (run, records) = self.run(place);
+                    (run.clock, records, Some(run.top))
                 }
-                None => (rest.clock(), rest.of_clock(rest.clock())),
+                None => (rest.clock(), rest.of_clock(rest.clock()), None),
             };
-            rest.start = run.end;
-            Some((clock, run))
+            rest.start = records.end;
+            Some((clock, records, top))
         })
     }
 
-    /// Like `runs`, each with its first time and highest revision where these are kept.
-    fn runs_and_spans(self) -> impl Iterator<Item = (ClockId, Records<'l>, Option<(Time, Revision)>)> {
-        let mut spans = self.by_time.spans.iter().skip(self.first_run()).copied();
-        self.runs().map(move |(clock, run)| (clock, run, spans.next()))
+    /// The places of the clocks of these records, where these are kept.
+    fn known_runs(&self) -> Range<usize> {
+        self.by_time.runs.places(self.start..self.end)
     }
 
-    /// The clocks of these records with their start, where these are kept.
-    fn known_runs(&self) -> &'l [(ClockId, u32)] {
-        let runs = &self.by_time.runs[self.first_run()..];
-        &runs[..runs.partition_point(|(_, start)| (*start as usize) < self.end)]
-    }
-
-    fn first_run(&self) -> usize {
-        self.by_time.runs.partition_point(|(_, start)| *start as usize <= self.start).saturating_sub(1)
+    /// A run among these records.
+    fn run(&self, place: usize) -> (Run, Records<'l>) {
+        let (run, end) = self.by_time.runs.get(place);
+        let end = end.map_or(self.end, |end| self.end.min(end as usize));
+        (*run, Records { start: self.start.max(run.start as usize).min(end), end, ..*self })
     }
 
     /// The records of one clock.
@@ -492,13 +487,8 @@ impl<'l> Records<'l> {
             return if clock == ClockId(0) { self } else { Records { end: self.start, ..self } };
         }
         if !self.by_time.runs.is_empty() {
-            let runs = self.known_runs();
-            let Ok(at) = runs.binary_search_by_key(&clock, |(of, _)| *of) else {
-                return Records { end: self.start, ..self };
-            };
-            let end = runs.get(at + 1).map_or(self.end, |(_, end)| self.end.min(*end as usize));
-            let start = self.start.max(runs[at].1 as usize).min(end);
-            return Records { start, end, ..self };
+            let place = self.by_time.runs.find(self.known_runs(), clock);
+            return place.map_or(Records { end: self.start, ..self }, |place| self.run(place).1);
         }
         let facts = &self.by_time.facts[self.start..self.end];
         let of = |fact: &u32| self.reading.clock(*fact);
@@ -555,7 +545,7 @@ impl Observations {
                 observations.rest.push(sortable.fact);
             }
         }
-        observations.raised.fit();
+        observations.raised.fit([0]);
         observations.rest.shrink_to_fit();
         observations
     }
@@ -600,7 +590,7 @@ impl<'l> RunningMax<'l> {
         let (rest, reading) = (self.rest, self.records.reading);
         let records = if clocks.relate() { self.records } else { self.records.of_clock(clock) };
         // A clock with a lower highest revision has nothing above.
-        let high = records.runs_and_spans().filter(move |(.., span)| span.is_none_or(|(_, top)| top > revision));
+        let high = records.runs().filter(move |(.., top)| top.is_none_or(|top| top > revision));
         high.flat_map(move |(of, run, _)| {
             let horizon = clocks.horizon(of, clock, time);
             let end = horizon.map_or(run.start, |h| run.by_time.before(reading, run.start..run.end, h));
@@ -669,7 +659,7 @@ impl ByKey {
             }
         }
         by_key.starts.shrink_to_fit();
-        by_key.raised.fit();
+        by_key.raised.fit(by_key.starts.iter().map(|(_, start)| *start));
         by_key
     }
 

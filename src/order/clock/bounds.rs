@@ -59,6 +59,26 @@ impl Clocks {
                 self.bound.swap(a * count + b, b * count + a);
             }
         }
+        self.note_least();
+    }
+
+    fn note_least(&mut self) {
+        let own = |clock: usize| self.spreads.get(clock).and_then(Option::as_deref).map_or(0, Spread::narrowest);
+        let least = |(clock, row): (usize, &[i64])| {
+            let others = row.iter().enumerate().filter(|(of, _)| *of != clock).map(|(_, bound)| *bound);
+            others.fold(own(clock), i64::min)
+        };
+        self.least = self.bound.chunks(self.count).enumerate().map(least).collect();
+    }
+
+    /// For tests: clocks whose offsets have drawn bounds, or none.
+    #[cfg(test)]
+    pub(in crate::order) fn with_bounds(count: usize, mut draw: impl FnMut() -> Option<i64>) -> Clocks {
+        let bound =
+            (0..count * count).map(|at| if at % (count + 1) == 0 { 0 } else { draw().unwrap_or(OPEN) }).collect();
+        let mut clocks = Clocks { count, declared: OPEN, bound, stepped: vec![None; count], ..Clocks::default() };
+        clocks.note_least();
+        clocks
     }
 
     /// Bounds the difference between the servers of logs that may come from several.
@@ -110,6 +130,7 @@ impl Clocks {
             return;
         }
         let falls = step::falls(history);
+        let all: Vec<usize> = (0..self.count).collect();
         if self.count == 1 && falls[0] == 0 {
             return;
         }
@@ -126,8 +147,13 @@ impl Clocks {
                     || watermarks.against(history, id).is_some()
                     || other().is_some_and(|other| had_seen(revision, other.clock, other.invoke))
             };
-            // For each clock, the last sent write at or below the answer's revision.
+            // For each clock, the last sent write at or below the answer's revision; and the clocks in the order in which this
+            // write changed.
             let mut latest: Vec<Option<(Time, OperationId)>> = vec![None; self.count];
+            let mut changes: Vec<usize> = Vec::new();
+            // For each clock, how many changes its answers took into account, and the latest of these answers. A later answer
+            // adds nothing about the other clocks.
+            let mut compared = vec![(0, Time(i64::MIN)); self.count];
             let (writes, answers) = counter.by_revision(history, group);
             let mut writes = writes.peekable();
             for Observation { time: returned, clock, revision, evidence: showing, .. } in answers {
@@ -135,10 +161,15 @@ impl Clocks {
                     let counts = falls[of.index()] > 0 || !went_back(written, of, sent, id);
                     if counts && latest[of.index()].is_none_or(|(time, _)| sent > time) {
                         latest[of.index()] = Some((sent, id));
+                        changes.push(of.index());
                     }
                 }
-                for (of, sent) in latest.iter().enumerate() {
-                    let Some((sent, id)) = *sent else { continue };
+                let Some((changed, newest)) = compared.get_mut(clock.index()) else { continue };
+                let is_later = returned >= *newest && changes.len() - *changed < self.count;
+                let others = if is_later { &changes[*changed..] } else { &all[..] };
+                (*changed, *newest) = (changes.len(), returned.max(*newest));
+                for of in others.iter().copied().chain([clock.index()]) {
+                    let Some((sent, id)) = latest[of] else { continue };
                     let slack = returned.since(sent).saturating_add(GRAIN);
                     if of != clock.index() {
                         self.limit(ClockId(of as u32), clock, slack);
@@ -170,19 +201,15 @@ impl Clocks {
 
     fn close(&mut self) {
         let n = self.count;
+        let mut bounded: Vec<(usize, i64)> = Vec::with_capacity(n);
         for k in 0..n {
-            for a in 0..n {
-                let left = self.bound[a * n + k];
-                if left >= OPEN {
-                    continue;
-                }
-                for b in 0..n {
-                    let right = self.bound[k * n + b];
+            bounded.clear();
+            bounded.extend(self.bound[k * n..][..n].iter().copied().enumerate().filter(|(_, right)| *right < OPEN));
+            for row in self.bound.chunks_mut(n).filter(|row| row[k] < OPEN) {
+                let left = row[k];
+                for &(b, right) in &bounded {
                     // A saturated sum is a looser bound, so it is safe.
-                    let through = left.saturating_add(right);
-                    if right < OPEN && through < self.bound[a * n + b] {
-                        self.bound[a * n + b] = through;
-                    }
+                    row[b] = row[b].min(left.saturating_add(right));
                 }
             }
         }

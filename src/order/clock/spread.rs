@@ -96,6 +96,11 @@ impl Spread {
         Time(past(self.bounds[at]).min(later))
     }
 
+    /// No bound is lower.
+    pub(super) fn narrowest(&self) -> i64 {
+        self.bounds.iter().copied().fold(self.declared, i64::min)
+    }
+
     /// A bound that holds at all times.
     pub(super) fn widest(&self) -> i64 {
         self.bounds.iter().copied().max().unwrap_or(OPEN).min(self.declared)
