@@ -30,6 +30,8 @@ const MEGABYTES: f64 = 2_000.0;
 /// Below these a measurement depends more on the machine than on the shape.
 const SHORT: f64 = 0.3;
 const SMALL: f64 = 50.0;
+/// How often a broken bound of growth is measured again.
+const AGAIN: usize = 5;
 /// Limit of processor seconds at which a process is killed.
 const LIMIT: u32 = 120;
 
@@ -130,8 +132,8 @@ impl Bench<'_> {
         self.run(&arguments)
     }
 
-    /// Runs all commands over one shape. A broken bound of growth is measured again, since other work on the machine
-    /// may be the cause.
+    /// Runs all commands over one shape. While a bound of growth is broken, all sizes run again and the least counts, since
+    /// other work on the machine may be the cause.
     fn runs(&self, shape: &Shape, commands: &[String]) -> Vec<Runs> {
         let folders = self.sizes.map(|size| self.path(&format!("{}-{size}", shape.name)));
         for (folder, size) in folders.iter().zip(self.sizes) {
@@ -145,7 +147,10 @@ impl Bench<'_> {
                     None => runs.broken = true,
                 }
             }
-            if !runs.broken && !runs.holds() {
+            for _ in 0..AGAIN {
+                if runs.broken || runs.holds() {
+                    break;
+                }
                 for (usage, folder) in runs.usages.iter_mut().zip(&folders) {
                     let again = self.usage(shape, command, folder).unwrap_or(*usage);
                     usage.seconds = usage.seconds.min(again.seconds);
