@@ -4,7 +4,6 @@ use retrograde::check::registry::find;
 use retrograde::check::{Group, Kind, RULES};
 use retrograde::history;
 use retrograde::ingest::{self, SourceRule};
-use retrograde::model::Declarations;
 use retrograde::model::Model;
 use std::collections::BTreeSet;
 use std::fs;
@@ -270,27 +269,4 @@ fn the_packs_and_examples_are_valid_by_the_schema_of_rules_files() {
             schema.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path)).collect();
         assert!(mistakes.is_empty(), "{file}: {mistakes:#?}");
     }
-}
-
-/// The schema has the fields that the reader names in its message on unknown fields.
-#[test]
-fn the_schema_of_rules_files_has_the_fields_that_are_read() {
-    let schema = rules_schema();
-    let known = |text: &str| {
-        let mistakes = Declarations::read("x.toml", text).err().unwrap_or_default();
-        let message = mistakes.first().map_or(String::new(), |mistake| mistake.message.clone());
-        let message = message.split("; did you mean").next().unwrap_or_default().to_owned();
-        assert!(message.starts_with("unknown field `zzz`"), "{text}: {message}");
-        message.split('`').skip(3).step_by(2).map(str::to_owned).collect::<BTreeSet<String>>()
-    };
-    let fields = |of: &serde_json::Value| {
-        let properties = of["properties"].as_object().unwrap_or_else(|| panic!("properties of {of}"));
-        properties.keys().cloned().collect::<BTreeSet<String>>()
-    };
-    assert_eq!(fields(&schema), known("zzz = 1"));
-    for (table, of) in schema["properties"].as_object().into_iter().flatten().filter(|(_, of)| of["type"] == "array") {
-        assert_eq!(fields(&of["items"]), known(&format!("[[{table}]]\nzzz = 1")), "{table}");
-    }
-    let part = &schema["properties"]["group"]["items"]["properties"]["part"]["items"];
-    assert_eq!(fields(part), known("[[group]]\n[[group.part]]\nzzz = 1"));
 }

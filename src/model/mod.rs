@@ -96,4 +96,6 @@ fn spread(element: &impl Hash) -> u64 {
 }
 
 #[cfg(test)]
+pub(crate) mod committed_schema;
+#[cfg(test)]
 mod tests;

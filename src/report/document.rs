@@ -9,12 +9,26 @@ use std::collections::BTreeMap;
 /// Name and version of the format.
 pub const SCHEMA: &str = "retrograde/report/1";
 
-/// The whole report.
+/// The form of a revision; 0 is the bound of an interval that begins with the first one.
+#[cfg(test)]
+const REVISION: &str = "^[0-9]{1,39}$";
+
+/// What `retrograde check --json` writes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+#[cfg_attr(
+    test,
+    schemars(
+        title = "retrograde report, version 1",
+        extend("$comment" = "Each object has its fields in the order of `required`. Revisions are decimal texts of up to 128 bits. An unknown value is null or empty, never absent.")
+    )
+)]
 pub struct Document<'a> {
-    /// [`SCHEMA`].
+    /// Name and version of the format.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     pub schema: &'static str,
-    /// `holds`, `violated` or `unknown`: the worst of the histories.
+    /// The worst of the histories: `violated`, then `unknown`, then `holds`.
+    #[cfg_attr(test, schemars(extend("enum" = ["holds", "violated", "unknown"])))]
     pub verdict: &'static str,
     /// The histories.
     pub histories: Vec<History<'a>>,
@@ -24,14 +38,17 @@ pub struct Document<'a> {
 
 /// One history.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct History<'a> {
     /// Its name.
     pub name: &'a str,
-    /// `kubernetes`, `etcd` or `operations`.
+    /// Its kind.
+    #[cfg_attr(test, schemars(extend("enum" = ["kubernetes", "etcd", "operations"])))]
     pub kind: &'static str,
     /// Its files, evidence or not.
     pub inputs: Vec<Input<'a>>,
-    /// `holds`, `violated` or `unknown`.
+    /// The verdict.
+    #[cfg_attr(test, schemars(extend("enum" = ["holds", "violated", "unknown"])))]
     pub verdict: &'static str,
     /// Its revision counters.
     pub domains: Vec<Domain<'a>>,
@@ -55,6 +72,7 @@ pub struct History<'a> {
 
 /// One input file.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Input<'a> {
     /// The path as given.
     pub file: &'a str,
@@ -76,19 +94,23 @@ pub struct Input<'a> {
 
 /// One revision counter.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Domain<'a> {
     /// Its name.
     pub domain: &'a str,
     /// The resources with this counter.
     pub resources: Vec<String>,
     /// The lowest revision in the evidence.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub first_revision: Option<String>,
     /// The highest revision in the evidence.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub last_revision: Option<String>,
 }
 
 /// One client.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Client<'a> {
     /// The user name, verbatim.
     pub client: &'a str,
@@ -96,9 +118,11 @@ pub struct Client<'a> {
     pub incarnations: Vec<Incarnation<'a>>,
     /// Number of processes it counts as. Only incarnations of one process are compared with each other.
     pub processes: usize,
-    /// `holds`, `violated`, `unknown` or `not-checked`.
+    /// The verdict.
+    #[cfg_attr(test, schemars(extend("enum" = ["holds", "violated", "unknown", "not-checked"])))]
     pub verdict: &'static str,
     /// Verdict by rule.
+    #[cfg_attr(test, schemars(extend("additionalProperties" = { "enum": ["holds", "violated", "unknown", "not-checked"] })))]
     pub guarantees: BTreeMap<&'a str, &'static str>,
     /// The reason for the verdict, unless the verdict itself says it.
     pub reason: &'a str,
@@ -106,6 +130,7 @@ pub struct Client<'a> {
 
 /// One incarnation (process life) of a client.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Incarnation<'a> {
     /// Its label.
     pub incarnation: &'a str,
@@ -119,10 +144,12 @@ pub struct Incarnation<'a> {
 
 /// The result of a rule.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Rule<'a> {
     /// Slug.
     pub rule: &'a str,
-    /// `holds`, `violated`, `unknown` or `not-checked`.
+    /// The verdict.
+    #[cfg_attr(test, schemars(extend("enum" = ["holds", "violated", "unknown", "not-checked"])))]
     pub verdict: &'static str,
     /// The reason, unless the verdict itself says it.
     pub reason: &'a str,
@@ -134,6 +161,7 @@ pub struct Rule<'a> {
 
 /// Obligations that the evidence leaves open.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Undecided<'a> {
     /// The reason.
     pub reason: &'a str,
@@ -143,14 +171,17 @@ pub struct Undecided<'a> {
 
 /// One finding.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Finding<'a> {
     /// Hash of rule and witness.
     pub id: &'a str,
     /// Slug of the rule.
     pub rule: &'a str,
-    /// `violation`, `hazard` or `suspect`.
+    /// Its kind.
+    #[cfg_attr(test, schemars(extend("enum" = ["violation", "hazard", "suspect"])))]
     pub kind: &'static str,
-    /// `server`, `client` or `nobody`.
+    /// The side that broke the rule.
+    #[cfg_attr(test, schemars(extend("enum" = ["server", "client", "nobody"])))]
     pub broken_by: &'static str,
     /// The user name, verbatim; for a server's fault, that of the observer.
     pub client: Option<&'a str>,
@@ -159,6 +190,7 @@ pub struct Finding<'a> {
     /// The key, as `pods default/web-0`.
     pub key: Option<String>,
     /// The revisions that matter.
+    #[cfg_attr(test, schemars(inner(regex(pattern = REVISION))))]
     pub revisions: Vec<String>,
     /// One sentence.
     pub summary: &'a str,
@@ -182,6 +214,7 @@ pub struct Finding<'a> {
 
 /// The consequences of a finding under one rule.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Consequences<'a> {
     /// Slug of the rule.
     pub rule: &'a str,
@@ -193,6 +226,7 @@ pub struct Consequences<'a> {
 
 /// A published bug.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Published<'a> {
     /// Its number, as `etcd#14370`.
     pub issue: &'a str,
@@ -204,6 +238,7 @@ pub struct Published<'a> {
 
 /// Facts that cannot be true together, or that prove the finding otherwise.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Certificate<'a> {
     /// The facts.
     pub facts: Vec<Fact<'a>>,
@@ -213,10 +248,12 @@ pub struct Certificate<'a> {
 
 /// One fact.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Fact<'a> {
     /// The place in the evidence.
     pub source: Source<'a>,
     /// The revision that matters.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub revision: Option<String>,
     /// The key, as `pods default/web-0`.
     pub key: Option<String>,
@@ -238,6 +275,7 @@ pub struct Fact<'a> {
 
 /// A place in the evidence.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Source<'a> {
     /// The path as given.
     pub file: &'a str,
@@ -249,12 +287,15 @@ pub struct Source<'a> {
 
 /// Another request.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Prevention<'a> {
     /// The request.
     pub request: &'a str,
-    /// `impossible`, `narrowed` or `none`.
+    /// Its effect on the finding.
+    #[cfg_attr(test, schemars(extend("enum" = ["impossible", "narrowed", "none"])))]
     pub effect: &'static str,
     /// The smallest revision with which the server could have answered.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub smallest_revision: Option<String>,
     /// The reason.
     pub because: &'a str,
@@ -262,14 +303,17 @@ pub struct Prevention<'a> {
 
 /// An interval of revisions without a gap in the order of writes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Coverage<'a> {
     /// The domain.
     pub domain: &'a str,
     /// The resource or scope; empty for the whole domain.
     pub scope: &'a str,
     /// Exclusive lower bound.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub after: String,
     /// Inclusive upper bound.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub through: String,
     /// The evidence that shows it.
     pub shown_by: &'a str,
@@ -277,6 +321,7 @@ pub struct Coverage<'a> {
 
 /// A line that could not be used.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Problem<'a> {
     /// The path as given.
     pub file: &'a str,
@@ -290,14 +335,17 @@ pub struct Problem<'a> {
 
 /// A proof.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Proof<'a> {
     /// `linearization`: `order` explains every answer. `core`: no order of the operations explains `claims`.
+    #[cfg_attr(test, schemars(extend("enum" = ["linearization", "core"])))]
     pub kind: &'static str,
     /// The model of the operations.
     pub model: &'a str,
     /// Numbers of operations in order, separated by blanks. For a report of etcd also `expired:7`: lease 7 ended without a
     /// request. Numbers count from 0, for a report of etcd by client, then by call. Operations that had no effect, or perhaps had
     /// none, are left out.
+    #[cfg_attr(test, schemars(regex(pattern = r"^((expired:-?)?[0-9]+( (expired:-?)?[0-9]+)*)?$")))]
     pub order: Option<String>,
     /// For a report of etcd: the keys that ends of leases removed.
     pub removed: Vec<Removed<'a>>,
@@ -309,8 +357,10 @@ pub struct Proof<'a> {
 
 /// The keys removed by the end of a lease.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Removed<'a> {
     /// The revision of the removal.
+    #[cfg_attr(test, schemars(regex(pattern = REVISION)))]
     pub revision: String,
     /// The keys.
     pub keys: &'a [String],
@@ -318,6 +368,7 @@ pub struct Removed<'a> {
 
 /// The parts of an operation that matter.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Claim {
     /// The number of the operation, from 0, in the order of invocations. Reads without an answer are not counted; a drained queue
     /// counts one operation per item.

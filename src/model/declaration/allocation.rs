@@ -2,6 +2,7 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked, Words};
 use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
@@ -50,6 +51,7 @@ impl Allocation {
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "compare"))]
 pub enum Compare {
     /// As texts.
     #[default]
@@ -60,27 +62,47 @@ pub enum Compare {
     Range,
 }
 
+/// Fields by which an object holds a value that only one object may hold at a time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "allocation"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    what: Option<Spanned<String>>,
-    resource: Spanned<String>,
-    value: Spanned<Vec<Spanned<String>>>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The name of the value in sentences: "the address".
+    what: Option<Unchecked<Words>>,
+    /// The resource of the objects that hold values.
+    resource: Unchecked<ResourceName>,
+    /// The fields that make up a value.
+    #[cfg_attr(test, schemars(with = "Vec<Unchecked<Path>>"))]
+    value: Spanned<Vec<Unchecked<Path>>>,
+    /// How values are compared. Without it, as texts.
     #[serde(default)]
     compare: Compare,
-    holder: Option<Spanned<String>>,
-    space: Option<Spanned<String>>,
+    /// The holder of the value. Without it, the object holds the value.
+    holder: Option<Unchecked<Path>>,
+    /// Allocations with the same space exclude each other's values. Without it, the space is the name.
+    space: Option<Unchecked<Words>>,
+    /// The value is held only while all of these hold.
     #[serde(default)]
     when: condition::Written,
+    /// The value is not held while one of these holds.
     #[serde(default)]
     unless: condition::Written,
+    /// Values that mean that nothing is held.
     #[serde(default)]
     except: Vec<String>,
-    record: Option<Spanned<String>>,
+    /// The allocation that the allocator itself keeps, in this file, an earlier one or a pack. The field of this allocation
+    /// follows it late, so it counts only where the other one gave the value to its holder.
+    record: Option<Unchecked<Name>>,
+    /// The field is reported late. Two holders are a suspect at most.
     #[serde(default)]
     reported: bool,
-    node: Option<Spanned<String>>,
+    /// The name of the node that reports the field. While that node is gone or not ready, the field shows nothing about the
+    /// present.
+    node: Option<Unchecked<Path>>,
+    /// A holder is bound to the value, so the rule `double-bind` judges two holders.
     #[serde(default)]
     binds: bool,
 }

@@ -2,9 +2,9 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked};
 use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
-use toml::Spanned;
 
 /// Objects that a controller makes for an owner, up to a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +31,25 @@ impl Child {
     }
 }
 
+/// How many objects a controller keeps for one owner.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "child"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    resource: Spanned<String>,
-    owner: Spanned<String>,
-    desired: Option<Spanned<String>>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The resource of the children.
+    resource: Unchecked<ResourceName>,
+    /// The resource of the owner.
+    owner: Unchecked<ResourceName>,
+    /// The field of the owner with the wanted number of children. Without it, one child is wanted.
+    desired: Option<Unchecked<Path>>,
+    /// The fields that tell the places of children apart. A child has its place from its creation on, even if a field shows it
+    /// later.
     #[serde(default)]
-    place: Vec<Spanned<String>>,
+    place: Vec<Unchecked<Path>>,
+    /// A child does not count while one of these holds.
     #[serde(default)]
     unless: condition::Written,
 }

@@ -1,6 +1,7 @@
 //! Groups: several writes to several objects that belong together.
 
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked, Words};
 use super::{Path, ResourceName, Step};
 use serde::Deserialize;
 use toml::Spanned;
@@ -49,21 +50,36 @@ impl Part {
     }
 }
 
+/// Writes to several objects that belong together.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "group"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    title: Option<Spanned<String>>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The purpose of the writes: "giving an address to a pod".
+    title: Option<Unchecked<Words>>,
+    /// Its parts, in the order in which they are written.
+    #[cfg_attr(test, schemars(length(min = 2)))]
     part: Vec<WrittenPart>,
 }
 
+/// One of the writes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "part"))]
 struct WrittenPart {
-    resource: Spanned<String>,
-    of: Spanned<Vec<Spanned<String>>>,
-    entry: Option<Spanned<String>>,
-    field: Option<Spanned<String>>,
+    /// The resource of the objects that have the part.
+    resource: Unchecked<ResourceName>,
+    /// The fields that join the part with the others. Their texts are joined by `/`. All parts have the same number of fields,
+    /// unless a field holds several texts with `/` between them.
+    #[cfg_attr(test, schemars(with = "Vec<Unchecked<Path>>"))]
+    of: Spanned<Vec<Unchecked<Path>>>,
+    /// The part is an entry of an object. This field tells it from the other entries.
+    entry: Option<Unchecked<Path>>,
+    /// The part exists once this field has a value.
+    field: Option<Unchecked<Path>>,
 }
 
 impl Written {

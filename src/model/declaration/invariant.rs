@@ -2,6 +2,7 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked, Words};
 use crate::ingest::fields::{Path, ResourceName};
 use crate::model::expression::{Expression, ResultType, Variables};
 use serde::Deserialize;
@@ -63,6 +64,7 @@ impl Invariant {
 /// What an invariant is evaluated on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "scope"))]
 pub enum Scope {
     /// Every version of every object: `self`.
     #[default]
@@ -86,6 +88,7 @@ impl Scope {
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "severity"))]
 pub enum Severity {
     /// Forbidden.
     #[default]
@@ -94,26 +97,43 @@ pub enum Severity {
     Hazard,
 }
 
+/// An expression in CEL that must be true.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "invariant"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    title: Option<Spanned<String>>,
-    resource: Spanned<String>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The meaning of the expression, in a few words.
+    title: Option<Unchecked<Words>>,
+    /// The resource of the objects.
+    resource: Unchecked<ResourceName>,
+    /// What the expression is evaluated on. Without it, on `object`.
     #[serde(default)]
     scope: Scope,
-    expression: Spanned<String>,
-    message: Option<Spanned<String>>,
-    message_expression: Option<Spanned<String>>,
+    /// Must be true. It reads `self`; `self` and `oldSelf`; or `objects`.
+    expression: Unchecked<Expression>,
+    /// The message if the expression is false. Without it, the title is the message.
+    message: Option<Unchecked<Words>>,
+    /// An expression that results in the message.
+    message_expression: Option<Unchecked<Expression>>,
+    /// The namespaces of the objects; `*` stands for any text.
     #[serde(default)]
     namespaces: Vec<String>,
+    /// An object counts only while all of these hold.
     #[serde(default)]
     when: condition::Written,
+    /// An object does not count while one of these holds.
     #[serde(default)]
     unless: condition::Written,
+    /// For `live`: objects with equal values in these fields are evaluated together, apart from others.
     #[serde(default)]
-    per: Vec<Spanned<String>>,
+    per: Vec<Unchecked<Path>>,
+    /// For `transition`: the expression must also be true of any two versions of one object, not only of neighbours.
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     transitive: Option<Spanned<bool>>,
+    /// The kind of finding if the expression is false. Without it, `violation`.
     #[serde(default)]
     severity: Severity,
 }

@@ -2,9 +2,9 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked};
 use super::{Path, ResourceName};
 use serde::Deserialize;
-use toml::Spanned;
 
 /// Objects of a resource that name the leading replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +28,21 @@ impl Leadership {
     }
 }
 
+/// Objects that name the leader among replicas.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "leadership"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    resource: Spanned<String>,
-    holder: Spanned<String>,
-    duration: Spanned<String>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The resource of the objects.
+    resource: Unchecked<ResourceName>,
+    /// The leader; empty while nobody leads.
+    holder: Unchecked<Path>,
+    /// The seconds for which a renewal counts.
+    duration: Unchecked<Path>,
+    /// An object elects nobody while one of these holds.
     #[serde(default)]
     unless: condition::Written,
 }

@@ -18,6 +18,7 @@ mod pack;
 mod presumption;
 mod reader;
 mod reference;
+mod unchecked;
 
 pub use allocation::{Allocation, Compare};
 pub use child::Child;
@@ -64,19 +65,27 @@ pub struct Declarations {
     pub leaderships: Vec<Leadership>,
 }
 
-/// A file as written.
+/// TOML with the fields that this schema describes. `docs/rules-file.md` explains them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(title = "A rules file of retrograde"))]
 struct File {
-    /// What the file is about, for its readers.
+    /// The subject of the file, for its readers.
     #[serde(rename = "about")]
     _about: String,
+    /// Fields by which one object names another.
     reference: Vec<reference::Written>,
+    /// Fields by which an object holds a value that only one object may hold at a time.
     allocation: Vec<allocation::Written>,
+    /// How many objects a controller keeps for one owner.
     child: Vec<child::Written>,
+    /// Expressions in CEL that must be true.
     invariant: Vec<invariant::Written>,
+    /// Writes to several objects that belong together.
     group: Vec<group::Written>,
+    /// What a client presumes when it deletes an object.
     presumption: Vec<presumption::Written>,
+    /// Objects that name the leader among replicas.
     leadership: Vec<leadership::Written>,
 }
 
@@ -193,6 +202,12 @@ fn with_hint(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::committed_schema::{Contract, committed_schema};
+
+    #[test]
+    fn the_committed_schema_of_rules_files_is_that_of_the_reader() {
+        committed_schema::<File>("docs/rules-file.schema.json", Contract::Toml);
+    }
 
     fn mistakes(text: &str) -> Vec<String> {
         let mistakes = Declarations::read("mine.toml", text).err().unwrap_or_default();

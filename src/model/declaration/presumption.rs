@@ -1,6 +1,7 @@
 //! Presumptions: what a writer presumes when it does a certain write, whatever it read.
 
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked};
 use super::{Path, ResourceName};
 use serde::Deserialize;
 use toml::Spanned;
@@ -47,15 +48,25 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
+/// What a client presumes when it deletes an object.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "presumption"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    deletes: Spanned<String>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The resource of the deleted object.
+    deletes: Unchecked<ResourceName>,
+    /// The users that delete it; `*` stands for any text.
+    #[cfg_attr(test, schemars(with = "Vec<String>", length(min = 1)))]
     by: Spanned<Vec<String>>,
-    absent: Spanned<String>,
-    namespace: Option<Spanned<String>>,
-    target: Spanned<String>,
+    /// The resource of the object that the client presumes absent.
+    absent: Unchecked<ResourceName>,
+    /// The namespace of that object. Without it, the namespace of the deleted object.
+    namespace: Option<Unchecked<Path>>,
+    /// The name of that object.
+    target: Unchecked<Path>,
 }
 
 impl Written {

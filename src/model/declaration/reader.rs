@@ -2,6 +2,7 @@
 //! mistake and continues, so that a user sees all of them at once.
 
 use super::mistake::Mistake;
+use super::unchecked::{Name, Unchecked, Words};
 use crate::ingest::fields::{Path, ResourceName};
 use crate::model::expression::{Expression, ResultType, Variables};
 use rustc_hash::FxHashSet;
@@ -87,7 +88,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The name of a declaration, which is part of slugs and reports.
-    pub fn name(&mut self, kind: &'static str, name: &Spanned<String>) -> Option<String> {
+    pub fn name(&mut self, kind: &'static str, name: &Unchecked<Name>) -> Option<String> {
         let text = name.get_ref();
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if text.is_empty() || !text.bytes().all(plain) || text.starts_with('-') || text.len() > 80 {
@@ -102,7 +103,8 @@ impl<'t> Reader<'t> {
     }
 
     /// The name of an allocation that the allocator itself keeps. It may be declared further down.
-    pub fn record(&mut self, name: Spanned<String>) -> String {
+    pub fn record(&mut self, name: Unchecked<Name>) -> String {
+        let name = name.into_text();
         self.records.push(name.clone());
         name.into_inner()
     }
@@ -126,7 +128,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A path.
-    pub fn path(&mut self, written: &Spanned<String>) -> Option<Path> {
+    pub fn path(&mut self, written: &Unchecked<Path>) -> Option<Path> {
         match Path::parse(written.get_ref()) {
             Ok(path) => Some(path),
             Err(error) => {
@@ -137,7 +139,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A path, if one is written: the inner `None` if not, the outer one if it is wrong.
-    pub fn optional_path(&mut self, written: Option<&Spanned<String>>) -> Option<Option<Path>> {
+    pub fn optional_path(&mut self, written: Option<&Unchecked<Path>>) -> Option<Option<Path>> {
         match written {
             None => Some(None),
             Some(written) => self.path(written).map(Some),
@@ -145,8 +147,8 @@ impl<'t> Reader<'t> {
     }
 
     /// A text for people.
-    pub fn words(&mut self, written: Option<Spanned<String>>) -> Option<String> {
-        let written = written?;
+    pub fn words(&mut self, written: Option<Unchecked<Words>>) -> Option<String> {
+        let written = written?.into_text();
         if written.get_ref().len() > WORDS {
             self.mistake(written.span(), &format!("a text of {WORDS} bytes at most is expected"));
         }
@@ -156,7 +158,7 @@ impl<'t> Reader<'t> {
     /// An expression in CEL.
     pub fn expression(
         &mut self,
-        written: &Spanned<String>,
+        written: &Unchecked<Expression>,
         variables: Variables,
         result_type: ResultType,
     ) -> Option<Expression> {
@@ -172,7 +174,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The name of a resource.
-    pub fn resource(&mut self, written: &Spanned<String>) -> Option<ResourceName> {
+    pub fn resource(&mut self, written: &Unchecked<ResourceName>) -> Option<ResourceName> {
         match ResourceName::parse(written.get_ref()) {
             Ok(name) => Some(name),
             Err(expected) => {

@@ -2,9 +2,9 @@
 
 use super::condition::{self, Condition};
 use super::reader::Reader;
+use super::unchecked::{Name, Unchecked};
 use crate::ingest::fields::{Path, ResourceName};
 use serde::Deserialize;
-use toml::Spanned;
 
 /// A field of one resource that names an object of another, by uid, by name, or by both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,30 +52,49 @@ impl Reference {
     }
 }
 
+/// A field by which one object names another.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "reference"))]
 pub(super) struct Written {
-    name: Spanned<String>,
-    from: Spanned<String>,
-    to: Option<Spanned<String>>,
-    uid: Option<Spanned<String>>,
-    target: Option<Spanned<String>>,
-    namespace: Option<Spanned<String>>,
-    kind: Option<Spanned<String>>,
-    api_version: Option<Spanned<String>>,
-    controller: Option<Spanned<String>>,
+    /// Its name, unique among its kind in the file. A declaration replaces one of the same kind and name in an earlier file or a
+    /// pack.
+    name: Unchecked<Name>,
+    /// The resource of the objects that refer.
+    from: Unchecked<ResourceName>,
+    /// The resource of the targets. Without it, `kind` names the kind of the target.
+    to: Option<Unchecked<ResourceName>>,
+    /// The uid of the target.
+    uid: Option<Unchecked<Path>>,
+    /// The name of the target.
+    target: Option<Unchecked<Path>>,
+    /// The namespace of the target. Without it, the target is in the namespace of the object.
+    namespace: Option<Unchecked<Path>>,
+    /// The kind of the target.
+    kind: Option<Unchecked<Path>>,
+    /// The API version of the target.
+    api_version: Option<Unchecked<Path>>,
+    /// True if the controller of the target made the reference.
+    controller: Option<Unchecked<Path>>,
+    /// The target owns the object: the garbage collector removes the object after its last owner.
     #[serde(default)]
     owns: bool,
+    /// The reference gives the object to its target, as a pod to a node.
     #[serde(default)]
     binds: bool,
+    /// The reference is made once in the life of the object and never changes.
     #[serde(default)]
     once: bool,
+    /// The object has no meaning without this target.
     #[serde(default)]
     belongs: bool,
+    /// Controllers that make the reference follow the target and clean up after it. A late reference is no fault.
     #[serde(default)]
     followed: bool,
+    /// The reference counts only while all of these hold.
     #[serde(default)]
     when: condition::Written,
+    /// The reference does not count while one of these holds.
     #[serde(default)]
     unless: condition::Written,
 }

@@ -1,11 +1,10 @@
 use super::Json;
 use crate::check::Verdict;
+use crate::model::committed_schema::{Contract, committed_schema};
+use crate::report::document::Document;
 use crate::report::sample;
 use crate::report::{Report, Sink};
 use serde_json::Value;
-use std::collections::BTreeSet;
-
-const SCHEMA: &str = include_str!("../../../docs/report.schema.json");
 
 fn text(report: &Report<'_>) -> String {
     let mut out = Vec::new();
@@ -13,64 +12,9 @@ fn text(report: &Report<'_>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Compares a value with its schema. Every object must have exactly the schema's properties. Collects the names of the
-/// definitions met.
-fn walk(value: &Value, schema: &Value, root: &Value, at: &str, met: &mut BTreeSet<String>) {
-    let schema = match schema.get("$ref").and_then(Value::as_str) {
-        Some(reference) => {
-            let name = reference.strip_prefix("#/$defs/").unwrap();
-            met.insert(name.to_owned());
-            &root["$defs"][name]
-        }
-        None => schema,
-    };
-    // A choice of null and a type: a value that is there has the type.
-    if let Some(ways) = schema.get("oneOf").and_then(Value::as_array)
-        && !value.is_null()
-    {
-        let something = ways.iter().find(|way| way.get("$ref").is_some()).unwrap();
-        return walk(value, something, root, at, met);
-    }
-    match value {
-        Value::Object(fields) if schema.get("properties").is_some() => {
-            let written: BTreeSet<&String> = fields.keys().collect();
-            let promised: BTreeSet<&String> = schema["properties"].as_object().unwrap().keys().collect();
-            assert_eq!(written, promised, "fields of {at}");
-            for (name, field) in fields {
-                walk(field, &schema["properties"][name], root, &format!("{at}.{name}"), met);
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                walk(item, &schema["items"], root, &format!("{at}[]"), met);
-            }
-        }
-        _ => {}
-    }
-}
-
-#[test]
-fn the_committed_schema_and_the_document_have_the_same_fields() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let sample = sample::restart(str::to_owned);
-    let document: Value = serde_json::from_str(&text(&sample.report())).unwrap();
-    let mut met = BTreeSet::new();
-    walk(&document, &schema, &schema, "$", &mut met);
-    let defined: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(met, defined, "the sample must have one of each");
-    for (name, definition) in schema["$defs"].as_object().unwrap() {
-        let required: BTreeSet<&str> =
-            definition["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        let properties: BTreeSet<&str> =
-            definition["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(required, properties, "{name}: every field is always there");
-        assert_eq!(definition["additionalProperties"], Value::Bool(false), "{name}");
-    }
-}
-
 #[test]
 fn reports_are_valid_by_the_committed_schema() {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema = committed_schema::<Document<'_>>("docs/report.schema.json", Contract::Json);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut empty = sample::restart(str::to_owned);
     empty.history = crate::history::History::default();
