@@ -56,19 +56,14 @@ fn unicode(escaped: &str) -> Option<(char, usize)> {
 /// twice. `None`: the field is cut off.
 pub(super) fn field(quoted: &str) -> Option<(Cow<'_, str>, usize)> {
     let inner = quoted.strip_prefix('"')?;
-    let bytes = inner.as_bytes();
-    let mut at = 0;
-    let mut is_doubled = false;
-    loop {
-        at += memchr::memchr(b'"', &bytes[at..])?;
-        if bytes.get(at + 1) != Some(&b'"') {
-            break;
-        }
-        is_doubled = true;
-        at += 2;
+    let first = memchr::memchr(b'"', inner.as_bytes())?;
+    if inner.as_bytes().get(first + 1) != Some(&b'"') {
+        return Some((Cow::Borrowed(&inner[..first]), first + 2));
     }
-    let text = &inner[..at];
-    Some((if is_doubled { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) }, at + 2))
+    let (text, end) = string::without_doubled_quotes(inner.as_bytes());
+    // Only the end of the text is the end of a field that is cut off.
+    (end < inner.len()).then_some(())?;
+    Some((Cow::Owned(String::from_utf8(text).ok()?), end + 2))
 }
 
 /// Finds the end of a quoted text, of which more bytes may come.

@@ -91,13 +91,12 @@ pub(in crate::ingest) fn pass(bytes: &[u8], from: usize) -> (usize, Stop) {
     (window.len() - 1, if escapes % 2 == 1 { Stop::Escape } else { Stop::Inside })
 }
 
-/// Bytes by themselves, and behind a backslash.
-static MEANINGS: [[u8; 256]; 2] = {
-    let mut meanings = [[0; 256]; 2];
+/// The byte that each byte behind a backslash stands for.
+static MEANINGS: [u8; 256] = {
+    let mut meanings = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        meanings[0][byte] = byte as u8;
-        meanings[1][byte] = match byte as u8 {
+        meanings[byte] = match byte as u8 {
             b'n' => b'\n',
             b't' => b'\t',
             b'r' => b'\r',
@@ -125,20 +124,71 @@ static ODD: [u8; 256] = {
 /// The text between the quotes of a string without its escapes. `None`: it has an escape with a number or one that is
 /// none, or ends inside an escape.
 pub(in crate::ingest) fn without_escapes(inner: &str) -> Option<String> {
-    let mut text = vec![0; inner.len()];
-    let (mut length, mut is_escaped, mut odd) = (0, false, 0);
-    // No branch: backslashes are everywhere and follow no pattern.
-    for byte in inner.bytes() {
-        odd |= u8::from(is_escaped) & ODD[usize::from(byte)];
-        text[length] = MEANINGS[usize::from(is_escaped)][usize::from(byte)];
-        is_escaped = (byte == b'\\') & !is_escaped;
-        length += usize::from(!is_escaped);
-    }
-    if is_escaped || odd != 0 {
+    let mut odd = 0;
+    let (text, length) = without_marks(inner.as_bytes(), b'\\', |escaped, is_escaped| {
+        odd |= u8::from(is_escaped) & ODD[usize::from(escaped)];
+        Some(MEANINGS[usize::from(escaped)])
+    });
+    if length < inner.len() || odd != 0 {
         return None;
     }
-    text.truncate(length);
     String::from_utf8(text).ok()
+}
+
+/// The text of a quoted field of CSV, in which a quote is written twice, up to the quote that ends it; and that quote's
+/// offset. Input: the bytes behind the first quote.
+pub(in crate::ingest) fn without_doubled_quotes(inner: &[u8]) -> (Vec<u8>, usize) {
+    without_marks(inner, b'"', |next, _| (next == b'"').then_some(next))
+}
+
+/// Copies bytes. Replaces each `mark` and the byte behind it by what `meaning` says; `None` ends the text in front of
+/// the mark, as does a mark at the end. Also returns the length that was read. `meaning` is also asked, with `false`,
+/// about bytes without a mark, and the answer is not used then.
+fn without_marks(bytes: &[u8], mark: u8, mut meaning: impl FnMut(u8, bool) -> Option<u8>) -> (Vec<u8>, usize) {
+    let mut text = vec![0; bytes.len() + WORD];
+    let (mut at, mut length) = (0, 0);
+    // Marks are everywhere and follow no pattern, so a step has no branch that depends on whether it met one.
+    while let Some(near) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORD + 1 }>())
+        && let Some(word) = near.first_chunk()
+    {
+        text[length..length + WORD].copy_from_slice(word);
+        let plain = bytes_before(*word, mark);
+        let is_met = plain < WORD;
+        match meaning(near[plain + usize::from(is_met)], is_met) {
+            Some(byte) => text[length + plain] = byte,
+            None if is_met => {
+                text.truncate(length + plain);
+                return (text, at + plain);
+            }
+            None => {}
+        }
+        length += plain + usize::from(is_met);
+        at += plain + 2 * usize::from(is_met);
+    }
+    while let Some(byte) = bytes.get(at) {
+        text[length] = *byte;
+        if *byte == mark {
+            let Some(byte) = bytes.get(at + 1).and_then(|next| meaning(*next, true)) else { break };
+            text[length] = byte;
+            at += 1;
+        }
+        at += 1;
+        length += 1;
+    }
+    text.truncate(length);
+    (text, at)
+}
+
+/// Bytes that are copied at once.
+const WORD: usize = 8;
+
+/// How many bytes of a word are in front of the first one that is `mark`: all if none is.
+fn bytes_before(word: [u8; WORD], mark: u8) -> usize {
+    const LOW: u64 = u64::from_ne_bytes([0x01; WORD]);
+    // A byte of `other` is zero where the word has the mark. The lowest high bit of `zeros` is at the first zero byte.
+    let other = u64::from_le_bytes(word) ^ (LOW * mark as u64);
+    let zeros = other.wrapping_sub(LOW) & !other & (LOW << 7);
+    zeros.trailing_zeros() as usize / 8
 }
 
 #[cfg(test)]
@@ -213,6 +263,37 @@ mod tests {
         }
         for inner in [r"\u0041", r"\", r"\é", r"a\\\", r"\x"] {
             assert_eq!(without_escapes(inner), None, "{inner}");
+            assert_eq!(without_escapes(&format!("abcdefghijk{inner}")), None, "{inner}");
         }
+    }
+
+    #[test]
+    fn marks_are_replaced_as_byte_by_byte() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let (mut whole, mut ended) = (0, 0);
+        for _ in 0..20_000 {
+            let marks = random.u8(1..90);
+            let mark = if random.bool() { b'\\' } else { b'"' };
+            let bytes: Vec<u8> = (0..random.usize(..60))
+                .map(|_| if random.u8(..100) < marks { mark } else { random.u8(b'a'..=b'd') })
+                .collect();
+            // Like escapes, of which one is none.
+            let meaning = |next: u8, _: bool| (next != b'd').then_some(next.to_ascii_uppercase());
+            let (mut text, mut at) = (Vec::new(), 0);
+            while let Some(&byte) = bytes.get(at) {
+                if byte != mark {
+                    text.push(byte);
+                    at += 1;
+                } else if let Some(byte) = bytes.get(at + 1).and_then(|next| meaning(*next, true)) {
+                    text.push(byte);
+                    at += 2;
+                } else {
+                    break;
+                }
+            }
+            (whole, ended) = (whole + u32::from(at == bytes.len()), ended + u32::from(at < bytes.len()));
+            assert_eq!(without_marks(&bytes, mark, meaning), (text, at), "{}", String::from_utf8_lossy(&bytes));
+        }
+        assert!(whole > 5_000 && ended > 5_000, "{whole} {ended}");
     }
 }
