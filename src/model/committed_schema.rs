@@ -6,11 +6,11 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 use std::path::Path;
 
-/// Who has to keep to a schema.
+/// The documents that a schema describes.
 pub(crate) enum Contract {
-    /// Users, who write TOML for this program.
+    /// TOML that users write and this program reads.
     Toml,
-    /// This program, which writes JSON.
+    /// JSON that this program writes.
     Json,
 }
 

@@ -42,12 +42,14 @@ pub(super) struct WglSearch<'p, S: Spec> {
     /// The key of the visited states: the return and the state, then the linearized operations in slots, then those among the
     /// crashed ones: a byte for each kind if `has_bytes`, else `used`.
     now: Box<[u64]>,
+    /// Whether the key has a byte for each kind.
     has_bytes: bool,
     state: u32,
     /// Pending operations that have slots.
     open: Vec<u32>,
-    /// How many crashed operations of each kind are linearized, and that as a number of `sets` unless `has_bytes`.
+    /// How many crashed operations of each kind are linearized.
     uses: Vec<u32>,
+    /// The same as a number of `sets`; not kept if `has_bytes`.
     used: u32,
     sets: CrashedUseSets,
     /// Crashed operations invoked so far, by kind.
@@ -146,7 +148,8 @@ impl<'p, S: Spec> WglSearch<'p, S> {
         self.now[DONE + slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    /// The word of the key that counts the linearized operations of a kind in one byte, and what stands for one of them there.
+    /// The word of the key with the count of linearized operations of a kind, which is one byte; and the number that adds one
+    /// to this byte.
     fn byte_of(&self, kind: usize) -> (usize, u64) {
         let byte = self.slots.count.div_ceil(8) + kind;
         (DONE + byte / 8, 1 << (byte % 8 * 8))

@@ -141,9 +141,9 @@ pub(in crate::ingest) fn without_doubled_quotes(inner: &[u8]) -> (Vec<u8>, usize
     without_marks(inner, b'"', |next, _| (next == b'"').then_some(next))
 }
 
-/// Copies bytes. Replaces each `mark` and the byte behind it by what `meaning` says; `None` ends the text in front of
-/// the mark, as does a mark at the end. Also returns the length that was read. `meaning` is also asked, with `false`,
-/// about bytes without a mark, and the answer is not used then.
+/// Copies bytes, and replaces each `mark` with the byte behind it by the `meaning` of that byte. The text ends in front
+/// of a mark without a meaning, or of a mark that is the last byte. Also returns the length that was read. The function
+/// also calls `meaning` with `false` for a byte behind no mark, and ignores the result.
 fn without_marks(bytes: &[u8], mark: u8, mut meaning: impl FnMut(u8, bool) -> Option<u8>) -> (Vec<u8>, usize) {
     let mut text = vec![0; bytes.len() + WORD];
     let (mut at, mut length) = (0, 0);
