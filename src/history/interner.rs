@@ -15,9 +15,9 @@ impl Index {
         u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The upper half of a hash, which is kept.
+    /// Half of a hash, which is kept. Both halves are in it: an integer that ends in 32 zero bits varies few bits of the upper one.
     pub fn half(hash: u64) -> u32 {
-        (hash >> 32) as u32
+        (hash ^ (hash >> 32)) as u32
     }
 
     /// The id of a value with this half hash for which `is` holds.
@@ -32,7 +32,7 @@ impl Index {
 
     /// Reserves room for `more` further ids.
     #[cfg(feature = "container")]
-    fn reserve(&mut self, more: usize) {
+    pub fn reserve(&mut self, more: usize) {
         self.0.reserve(more, |&(_, half)| Index::place(half));
     }
 

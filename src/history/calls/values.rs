@@ -1,9 +1,8 @@
 //! The values of an operation log, hash-consed: equal values are stored once.
 
 use super::super::ids::{Symbol, ValueId};
-use super::super::interner::Interner;
+use super::super::interner::{Index, Interner};
 use crate::ingest::call::{Datum, Node};
-use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -42,11 +41,54 @@ pub enum Value {
     Tagged(Symbol, ValueId),
 }
 
+/// The kinds of values that consist of any number of others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Shape {
+    Sequence,
+    Set,
+    Map,
+}
+
+impl Shape {
+    fn of(self, parts: Box<[ValueId]>) -> Value {
+        match self {
+            Shape::Sequence => Value::Sequence(parts),
+            Shape::Set => Value::Set(parts),
+            Shape::Map => Value::Map(parts),
+        }
+    }
+}
+
+impl Value {
+    fn parts(&self) -> Option<(Shape, &[ValueId])> {
+        match self {
+            Value::Sequence(parts) => Some((Shape::Sequence, parts)),
+            Value::Set(parts) => Some((Shape::Set, parts)),
+            Value::Map(parts) => Some((Shape::Map, parts)),
+            _ => None,
+        }
+    }
+}
+
+/// Values of `naturals` beyond twice as many as there are values. It bounds the memory that one high number takes.
+const SPARE_NATURALS: usize = 4_096;
+
+/// Rows after the latest value in which a list or map is looked for first. An answer repeats the lists of its request in
+/// their order, and between two of them stand the new elements of the second one.
+const REPEATED_WITHIN: usize = 4;
+
 /// All values of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     rows: Vec<Value>,
-    table: HashTable<u32>,
+    /// The ids of the natural numbers below `limit`, by number.
+    naturals: Vec<ValueId>,
+    /// Lowest natural number that was too high for `naturals` when it came.
+    limit: Option<usize>,
+    /// All values but those in `naturals`.
+    index: Index,
+    /// The latest value with parts.
+    latest: usize,
     /// Texts, names and tags.
     pub texts: Interner,
 }
@@ -67,10 +109,12 @@ impl Values {
     /// Values from the storage of a container. `None` if it is not valid: a value must consist of earlier ones and occur once.
     #[cfg(feature = "container")]
     pub(in super::super) fn of_rows(rows: Vec<Value>, texts: Interner) -> Option<Values> {
-        let mut table = HashTable::with_capacity(rows.len());
-        for (at, value) in rows.iter().enumerate() {
-            let (is_text, is_part) = (|s: &Symbol| s.index() < texts.len(), |id: &ValueId| id.index() < at);
-            let sound = match value {
+        let mut values = Values { texts, ..Values::default() };
+        values.rows.reserve(rows.len());
+        values.index.reserve(rows.len());
+        for (at, value) in rows.into_iter().enumerate() {
+            let (is_text, is_part) = (|s: &Symbol| s.index() < values.texts.len(), |id: &ValueId| id.index() < at);
+            let sound = match &value {
                 Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Char(_) => true,
                 Value::Number(text) | Value::Text(text) | Value::Keyword(text) | Value::Word(text) => is_text(text),
                 Value::Sequence(parts) => parts.iter().all(is_part),
@@ -82,14 +126,11 @@ impl Values {
                 }
                 Value::Tagged(tag, inner) => is_text(tag) && is_part(inner),
             };
-            let hash = |&at: &u32| FxBuildHasher.hash_one(&rows[at as usize]);
-            let here = hash(&(at as u32));
-            if !sound || table.find(here, |&other: &u32| rows[other as usize] == *value).is_some() {
+            if !sound || values.intern(value).index() != at {
                 return None;
             }
-            table.insert_unique(here, at as u32, hash);
         }
-        Some(Values { rows, table, texts })
+        Some(values)
     }
 
     /// Number of distinct values.
@@ -125,39 +166,87 @@ impl Values {
 
     /// The id of a value.
     pub fn intern(&mut self, value: Value) -> ValueId {
-        let rows = &self.rows;
-        let hash = FxBuildHasher.hash_one(&value);
-        let entry =
-            self.table.entry(hash, |&at| rows[at as usize] == value, |&at| FxBuildHasher.hash_one(&rows[at as usize]));
-        match entry {
-            hashbrown::hash_table::Entry::Occupied(known) => ValueId(*known.get()),
-            hashbrown::hash_table::Entry::Vacant(vacant) => {
-                let id = rows.len() as u32;
-                vacant.insert(id);
-                self.rows.push(value);
-                ValueId(id)
-            }
+        match value {
+            Value::Int(number) => self.intern_int(number),
+            Value::Sequence(parts) => self.intern_parts(Shape::Sequence, parts),
+            Value::Set(parts) => self.intern_parts(Shape::Set, parts),
+            Value::Map(parts) => self.intern_parts(Shape::Map, parts),
+            _ => self.intern_hashed(value),
         }
+    }
+
+    /// The id of the value with these parts. Only a new value is copied.
+    fn intern_parts<P: AsRef<[ValueId]> + Into<Box<[ValueId]>>>(&mut self, shape: Shape, parts: P) -> ValueId {
+        let wanted = Some((shape, parts.as_ref()));
+        let next = self.latest + 1;
+        let repeated = self.rows.iter().skip(next).take(REPEATED_WITHIN).position(|row| row.parts() == wanted);
+        let id = match repeated {
+            Some(ahead) => ValueId((next + ahead) as u32),
+            None => {
+                let half = Index::half(FxBuildHasher.hash_one(wanted));
+                let known = self.index.find(half, |id| self.rows[id as usize].parts() == wanted);
+                known.map_or_else(|| self.push_hashed(half, shape.of(parts.into())), ValueId)
+            }
+        };
+        self.latest = id.index();
+        id
+    }
+
+    /// The id of an integer. Most logs count up from zero, so a table by number needs no hash and stays in the cache.
+    fn intern_int(&mut self, number: i64) -> ValueId {
+        let below = |&at: &usize| self.limit.is_none_or(|limit| at < limit);
+        let Some(at) = usize::try_from(number).ok().filter(below) else {
+            return self.intern_hashed(Value::Int(number));
+        };
+        if at >= self.naturals.len() {
+            if at > 2 * self.rows.len() + SPARE_NATURALS {
+                self.limit = Some(at);
+                return self.intern_hashed(Value::Int(number));
+            }
+            self.naturals.resize(at + 1, ValueId::NONE);
+        }
+        if !self.naturals[at].is_some() {
+            self.naturals[at] = ValueId(self.rows.len() as u32);
+            self.rows.push(Value::Int(number));
+        }
+        self.naturals[at]
+    }
+
+    fn intern_hashed(&mut self, value: Value) -> ValueId {
+        let half = Index::half(FxBuildHasher.hash_one(&value));
+        let known = self.index.find(half, |id| self.rows[id as usize] == value);
+        known.map_or_else(|| self.push_hashed(half, value), ValueId)
+    }
+
+    fn push_hashed(&mut self, half: u32, value: Value) -> ValueId {
+        let id = self.rows.len() as u32;
+        self.rows.push(value);
+        self.index.insert(half, id);
+        ValueId(id)
     }
 
     /// Interns a parsed value.
     pub fn take(&mut self, datum: &Datum<'_>) -> ValueId {
-        let Some((whole, parts)) = datum.0.split_last() else { return ValueId::NONE };
         let mut open: Vec<ValueId> = Vec::new();
-        for node in parts {
-            let value = self.value(node, &mut open);
-            open.push(self.intern(value));
+        for node in &datum.0 {
+            let id = self.take_node(node, &mut open);
+            open.push(id);
         }
-        let value = self.value(whole, &mut open);
-        self.intern(value)
+        open.pop().unwrap_or(ValueId::NONE)
     }
 
-    /// The value of a node in postfix order; `open` is the stack of values before it.
-    fn value(&mut self, node: &Node<'_>, open: &mut Vec<ValueId>) -> Value {
-        let parts = |open: &mut Vec<ValueId>, count: u32| -> Box<[ValueId]> {
-            open.split_off(open.len().saturating_sub(count as usize)).into()
-        };
-        match node {
+    /// The id of a node in postfix order; `open` is the stack of values before it.
+    fn take_node(&mut self, node: &Node<'_>, open: &mut Vec<ValueId>) -> ValueId {
+        let first = |count: u32| open.len().saturating_sub(count as usize);
+        let value = match node {
+            Node::Sequence(count) => {
+                let first = first(*count);
+                let id = self.intern_parts(Shape::Sequence, &open[first..]);
+                open.truncate(first);
+                return id;
+            }
+            Node::Set(count) => Value::Set(set(open.split_off(first(*count)))),
+            Node::Map(count) => Value::Map(map(&open.split_off(first(count * 2)))),
             Node::Nil => Value::Nil,
             Node::Bool(truth) => Value::Bool(*truth),
             Node::Int(number) => Value::Int(*number),
@@ -166,14 +255,12 @@ impl Values {
             Node::Char(c) => Value::Char(*c),
             Node::Keyword(name) => Value::Keyword(self.texts.intern(name)),
             Node::Symbol(name) => Value::Word(self.texts.intern(name)),
-            Node::Sequence(count) => Value::Sequence(parts(open, *count)),
-            Node::Set(count) => set(parts(open, *count)),
-            Node::Map(count) => map(&parts(open, count * 2)),
             Node::Tagged(tag) => match open.pop() {
                 Some(inner) => Value::Tagged(self.texts.intern(tag), inner),
                 None => Value::Nil,
             },
-        }
+        };
+        self.intern(value)
     }
 
     /// Interns the values of another log; returns their new ids by old id.
@@ -181,16 +268,21 @@ impl Values {
         let texts: Vec<Symbol> = other.texts.iter().map(|text| self.texts.intern(text)).collect();
         let text = |symbol: Symbol| texts[symbol.index()];
         let mut moved: Vec<ValueId> = Vec::with_capacity(other.rows.len());
+        let mut parts: Vec<ValueId> = Vec::new();
         for row in &other.rows {
-            let parts = |ids: &[ValueId]| -> Box<[ValueId]> { ids.iter().map(|id| moved[id.index()]).collect() };
+            parts.clear();
+            parts.extend(row.parts().into_iter().flat_map(|(_, ids)| ids.iter().map(|id| moved[id.index()])));
             let value = match row {
+                Value::Sequence(_) => {
+                    moved.push(self.intern_parts(Shape::Sequence, &parts[..]));
+                    continue;
+                }
+                Value::Set(_) => Value::Set(set(parts.clone())),
+                Value::Map(_) => Value::Map(map(&parts)),
                 Value::Number(symbol) => Value::Number(text(*symbol)),
                 Value::Text(symbol) => Value::Text(text(*symbol)),
                 Value::Keyword(symbol) => Value::Keyword(text(*symbol)),
                 Value::Word(symbol) => Value::Word(text(*symbol)),
-                Value::Sequence(ids) => Value::Sequence(parts(ids)),
-                Value::Set(ids) => set(parts(ids)),
-                Value::Map(ids) => map(&parts(ids)),
                 Value::Tagged(tag, inner) => Value::Tagged(text(*tag), moved[inner.index()]),
                 Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Char(_) => row.clone(),
             };
@@ -287,17 +379,18 @@ impl Values {
     }
 }
 
-fn set(parts: Box<[ValueId]>) -> Value {
-    let mut parts = parts.into_vec();
+/// The elements of a set: each once, ascending by id.
+fn set(mut parts: Vec<ValueId>) -> Box<[ValueId]> {
     parts.sort_unstable();
     parts.dedup();
-    Value::Set(parts.into())
+    parts.into()
 }
 
-fn map(parts: &[ValueId]) -> Value {
+/// The pairs of a map, ascending by the ids of the keys.
+fn map(parts: &[ValueId]) -> Box<[ValueId]> {
     let mut pairs: Vec<(ValueId, ValueId)> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     pairs.sort_unstable();
-    Value::Map(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect())
+    pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()
 }
 
 #[cfg(test)]
@@ -333,6 +426,31 @@ mod tests {
         ] {
             assert_ne!(value(&mut values, a), value(&mut values, b), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn an_integer_keeps_its_id_wherever_it_is_looked_up() {
+        let mut values = Values::default();
+        let high = 3 * SPARE_NATURALS as i64;
+        // The table by number grows past `high` after `high` was hashed.
+        let numbers = [7, high, -1, i64::MAX, i64::MIN].into_iter().chain(0..2 * high);
+        let ids: Vec<(i64, ValueId)> = numbers.map(|number| (number, values.intern(Value::Int(number)))).collect();
+        assert_eq!(values.len() as i64, 2 * high + 3);
+        for (number, id) in ids {
+            assert_eq!((values.intern(Value::Int(number)), values.get(id)), (id, &Value::Int(number)));
+        }
+        assert_eq!(values.naturals.len() as i64, high);
+    }
+
+    #[test]
+    fn lists_that_repeat_in_their_order_keep_their_ids() {
+        let mut values = Values::default();
+        let texts = ["[:w 1 2]", "#{[1] [2]}", "{:a [:w 1 2]}", "#t []", "[:r 9]"];
+        let mut take = |texts: &[&str]| texts.iter().map(|text| value(&mut values, text)).collect::<Vec<_>>();
+        let ids = take(&texts);
+        assert_eq!(take(&texts), ids);
+        let between = take(&[texts[0], "[:r 10]", texts[1], texts[2], "[[:w 1 2]]", texts[3], texts[4]]);
+        assert_eq!([between[0], between[2], between[3], between[5], between[6]], *ids);
     }
 
     #[test]
