@@ -30,8 +30,9 @@ const MEGABYTES: f64 = 2_000.0;
 /// Below these a measurement depends more on the machine than on the shape.
 const SHORT: f64 = 0.3;
 const SMALL: f64 = 50.0;
-/// How often a broken bound of growth is measured again.
-const AGAIN: usize = 5;
+/// Measurements of a cell whose first one breaks a bound. Their medians decide, since other work on the machine doubles the
+/// time of a short run.
+const REPETITIONS: usize = 5;
 /// Limit of processor seconds at which a process is killed.
 const LIMIT: u32 = 120;
 
@@ -44,34 +45,52 @@ struct Usage {
     megabytes: f64,
 }
 
-/// Runs of one command over one shape, by size. Fewer than all if the last one failed.
+/// Measurements of one command over one shape, each with its runs by size. Fewer runs if the last one failed.
 struct Runs {
-    usages: Vec<Usage>,
+    repetitions: Vec<Vec<Usage>>,
     broken: bool,
 }
 
 impl Runs {
+    fn median(&self, of: impl Fn(&[Usage]) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.repetitions.iter().map(|usages| of(usages)).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// The highest growth of one step, of the steps that end above `least`.
     fn growth(&self, of: impl Fn(&Usage) -> f64, least: f64) -> f64 {
-        let steps = self.usages.windows(2).filter(|pair| of(&pair[1]) > least);
-        steps.map(|pair| of(&pair[1]) / of(&pair[0])).fold(0.0, f64::max)
+        let steps = self.repetitions.first().map_or(0, |usages| usages.len().saturating_sub(1));
+        let counts = |step: &usize| self.median(|usages| of(&usages[step + 1])) > least;
+        let growth = |step: usize| self.median(|usages| of(&usages[step + 1]) / of(&usages[step]));
+        (0..steps).filter(counts).map(growth).fold(0.0, f64::max)
+    }
+
+    /// The usage of the largest size.
+    fn last(&self, of: impl Fn(&Usage) -> f64) -> f64 {
+        self.median(|usages| usages.last().map_or(0.0, &of))
     }
 
     fn holds(&self) -> bool {
-        let within = |usage: &Usage| usage.seconds <= SECONDS && usage.megabytes <= MEGABYTES;
+        let (seconds, megabytes) = (|usage: &Usage| usage.seconds, |usage: &Usage| usage.megabytes);
         !self.broken
-            && self.usages.iter().all(within)
-            && self.growth(|usage| usage.seconds, SHORT) <= GROWTH
-            && self.growth(|usage| usage.megabytes, SMALL) <= GROWTH
+            && self.last(seconds) <= SECONDS
+            && self.last(megabytes) <= MEGABYTES
+            && self.growth(seconds, SHORT) <= GROWTH
+            && self.growth(megabytes, SMALL) <= GROWTH
     }
 }
 
 impl fmt::Display for Runs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(last) = self.usages.last().filter(|_| !self.broken) else { return write!(f, "**ended**") };
+        if self.broken {
+            return write!(f, "**ended**");
+        }
         let growth = self.growth(|usage| usage.seconds, SHORT);
         let growth = if growth > 0.0 { format!(" ×{growth:.1}") } else { String::new() };
         let bold = if self.holds() { "" } else { "**" };
-        write!(f, "{bold}{:.1} s{growth}, {:.0} MB{bold}", last.seconds, last.megabytes)
+        let (seconds, megabytes) = (self.last(|usage| usage.seconds), self.last(|usage| usage.megabytes));
+        write!(f, "{bold}{seconds:.1} s{growth}, {megabytes:.0} MB{bold}")
     }
 }
 
@@ -132,29 +151,21 @@ impl Bench<'_> {
         self.run(&arguments)
     }
 
-    /// Runs all commands over one shape. While a bound of growth is broken, all sizes run again and the least counts, since
-    /// other work on the machine may be the cause.
+    /// Runs all commands over one shape.
     fn runs(&self, shape: &Shape, commands: &[String]) -> Vec<Runs> {
         let folders = self.sizes.map(|size| self.path(&format!("{}-{size}", shape.name)));
         for (folder, size) in folders.iter().zip(self.sizes) {
             shape.draw(Path::new(folder), size);
         }
         let run = |command: &String| {
-            let mut runs = Runs { usages: Vec::new(), broken: false };
-            for folder in &folders {
-                match self.usage(shape, command, folder) {
-                    Some(usage) => runs.usages.push(usage),
-                    None => runs.broken = true,
-                }
-            }
-            for _ in 0..AGAIN {
-                if runs.broken || runs.holds() {
+            let mut runs = Runs { repetitions: Vec::new(), broken: false };
+            while runs.repetitions.is_empty() || (runs.repetitions.len() < REPETITIONS && !runs.broken) {
+                let usages: Vec<Usage> =
+                    folders.iter().map_while(|folder| self.usage(shape, command, folder)).collect();
+                runs.broken |= usages.len() < folders.len();
+                runs.repetitions.push(usages);
+                if runs.repetitions.len() == 1 && runs.holds() {
                     break;
-                }
-                for (usage, folder) in runs.usages.iter_mut().zip(&folders) {
-                    let again = self.usage(shape, command, folder).unwrap_or(*usage);
-                    usage.seconds = usage.seconds.min(again.seconds);
-                    usage.megabytes = usage.megabytes.min(again.megabytes);
                 }
             }
             runs
