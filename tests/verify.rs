@@ -201,6 +201,9 @@ fn reports_of_etcd_are_confirmed_by_their_order_or_by_their_facts() {
             // Facts of a member's log, and of requests that change no key by themselves, are only found, not compared.
             let is_only_found = is_only_found(&document, &rule);
             let said = match verdict {
+                "holds" if document["histories"][0]["clients"].as_array().unwrap().is_empty() => {
+                    "the members have the same"
+                }
                 "holds" => "gives every answer and every delivery",
                 "violated" if DEFINITE.contains(&rule.as_str()) && !is_only_found => {
                     "contradict each other by the definition"
@@ -248,4 +251,37 @@ fn an_order_of_a_report_of_etcd_that_was_tampered_with_is_found_out() {
         facts[1] = facts[0].clone();
     });
     assert!(code == Some(1) && text.contains("do not contradict each other"), "{text}");
+}
+
+/// A healthy cluster that was recorded, and its copy in which one value of one store is another one.
+#[test]
+fn members_that_were_told_to_agree_are_compared_again() {
+    let evidence = "histories/rules/split-timeline/fixed-members-agree.report";
+    let folder = crate::support::folder::Folder::new();
+    for member in ["m1", "m2", "m3"] {
+        for file in ["member/wal/0000000000000000-0000000000000000.wal", "member/snap/db"] {
+            let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(evidence), folder.path(member));
+            std::fs::create_dir_all(to.join(file).parent().unwrap()).unwrap();
+            std::fs::copy(from.join(member).join(file), to.join(file)).unwrap();
+        }
+    }
+    let evidence = folder.root().to_str().unwrap();
+    let saved = Saved::check("members", evidence);
+    let (code, said) = saved.verify(evidence);
+    assert!(code == Some(0) && said.contains("the members have the same 140 committed entries"), "{code:?} {said}");
+    assert!(
+        run(&["show", evidence]).1.contains("The members agree, as far as they were compared: 140 committed entries")
+    );
+    let store = folder.path("m2/member/snap/db");
+    let mut bytes = std::fs::read(&store).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - 3).filter(|at| &bytes[*at..at + 3] == b"v45").collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[*at] = b'w');
+    std::fs::write(&store, bytes).unwrap();
+    let (code, said) = saved.verify(evidence);
+    assert!(code == Some(1) && said.contains("the members m1 and m2 differ at revision 46"), "{code:?} {said}");
+    let (code, said) = run(&["check", evidence]);
+    assert!(code == Some(1) && said.contains("The store of m2 has another content of revision 46"), "{code:?} {said}");
+    assert!(said.contains("No client is recorded"), "{said}");
+    assert!(run(&["show", evidence]).1.contains("The members differ, in the stores of m2"));
 }

@@ -24,7 +24,7 @@ pub fn overview(page: &mut Page<'_>, history: &History, cluster: &Cluster, analy
     let recording = &cluster.recording;
     inputs(page, history)?;
     problems(page, history)?;
-    members(page, recording)?;
+    members(page, recording, analysis)?;
     clients(page, recording)?;
     operations(page, recording, analysis)?;
     revisions(page, recording, analysis)?;
@@ -80,7 +80,7 @@ fn more(page: &mut Page<'_>, all: usize, shown: usize) -> io::Result<()> {
     page.paragraph(2, Tone::Faint, &format!("and {} more (--verbose)", thousands((all - shown) as u64)))
 }
 
-fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
+fn members(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) -> io::Result<()> {
     let mut answered: BTreeMap<u64, u64> = BTreeMap::new();
     for operation in recording.operations.iter().filter(|operation| operation.member != 0) {
         *answered.entry(operation.member).or_default() += 1;
@@ -131,6 +131,7 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
         }
         page.labelled(2, 2, (Tone::Plain, "-"), &format!("{}: {}", member.name, says.join("; ")))?;
     }
+    agreement(page, recording, analysis)?;
     for (number, answers) in answered {
         let text = format!("{number:x}: {}; neither log nor store is in the evidence", count(answers, "answer"));
         page.labelled(2, 2, (Tone::Plain, "-"), &text)?;
@@ -141,6 +142,27 @@ fn members(page: &mut Page<'_>, recording: &Recording) -> io::Result<()> {
         page.paragraph(2, Tone::Faint, &text)?;
     }
     Ok(())
+}
+
+/// Says how far the members agree.
+fn agreement(page: &mut Page<'_>, recording: &Recording, analysis: &Analysis) -> io::Result<()> {
+    let (log, replicas) = (&analysis.log, &analysis.replicas);
+    let entries = count(log.compared, "committed entry").replace("entrys", "entries");
+    let revisions = format!("{} of stores", count(replicas.compared, "revision"));
+    let differ: Vec<&str> = replicas
+        .differences
+        .iter()
+        .map(|difference| recording.members[difference.row().member as usize].name.as_str())
+        .collect();
+    let says = match (log.splits.is_empty(), differ.is_empty()) {
+        _ if log.compared + replicas.compared == 0 => return Ok(()),
+        (true, true) => format!("The members agree, as far as they were compared: {entries}, {revisions}."),
+        (false, _) => "The members differ, in committed entries of their logs. `check` names them.".to_owned(),
+        (true, false) => {
+            format!("The members differ, in the stores of {}. `check` names the revisions.", differ.join(", "))
+        }
+    };
+    page.paragraph(2, Tone::Plain, &says)
 }
 
 /// The first and the last of some times.

@@ -40,6 +40,10 @@ impl Recorded<'_> {
         let agreed = timeline.revisions.iter().any(|revision| revision.entry.is_some());
         let step = log.step(number).filter(|step| step.certain && agreed)?;
         let revision = timeline.revision(number)?;
+        // A store that differs from the log is a difference between members.
+        if timeline.versions_of(revision).iter().all(|version| version.shown_by.is_of_member()) {
+            return None;
+        }
         let told: Vec<Change> = timeline.versions_of(revision).iter().map(|version| version.change).collect();
         let logged = step.changes.of(&log.changes);
         let is_in = |change: &Change, all: &[Change]| {

@@ -7,6 +7,9 @@ mod logs;
 mod logs_tests;
 pub(crate) mod order;
 pub(crate) mod reads;
+mod stores;
+#[cfg(test)]
+mod stores_tests;
 #[cfg(test)]
 mod tests;
 pub(crate) mod traces;
@@ -53,6 +56,11 @@ impl<'e> Recorded<'e> {
         let damaged = !evidence.history.problems.is_empty();
         let proofs = evidence.options.proofs;
         Some(Recorded { cluster, recording: &cluster.recording, analysis, damaged, proofs })
+    }
+
+    /// Whether any request or watch of a client is recorded.
+    pub fn has_clients(&self) -> bool {
+        !self.recording.operations.is_empty() || !self.recording.watches.is_empty()
     }
 
     /// States a finding about an operation's state. If the store had gone back by then, that root cause explains the finding.

@@ -17,6 +17,10 @@ const CANDIDATES: usize = 16;
 
 /// Decides a recording.
 pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+    // Without any record of clients, there is no answer to explain.
+    if !r.has_clients() {
+        return;
+    }
     r.look_at(ruling, |_| true);
     let analysis = r.analysis;
     let mut open: Option<String> = None;
@@ -100,6 +104,9 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if let Some(Contradiction::LogDiffers { revision, .. }) = logs.first() {
         leave_open(match r.departure() {
             Some(_) => "the members' log and clients differ: findings of other rules name the revision".to_owned(),
+            None if !analysis.replicas.differences.is_empty() => {
+                "the members' stores differ from their log: findings of other rules name the revision".to_owned()
+            }
             None => format!(
                 "the members' log has another change at revision {revision} than clients were shown or asked for: a \
                 committed request was not applied, or applied twice (as in etcd#13766 and etcd#14685), or the log \

@@ -1,6 +1,6 @@
 //! Predicates over the writes of etcd, for `revision-reuse`, `revision-rewind`, `split-timeline` and `lost-write`.
 
-use super::{Recorded, logs, one_fault, revision};
+use super::{Recorded, logs, one_fault, revision, stores};
 use crate::check::{Fact, Kind, Ruling};
 use crate::history::Symbol;
 use crate::history::etcd::Outcome;
@@ -115,6 +115,9 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let (number, key, facts) = match *contradiction {
             Contradiction::TwoContents { known, value, shown_by } => {
                 let version = r.version_at(known);
+                if version.shown_by.is_of_member() && shown_by.is_of_member() {
+                    continue;
+                }
                 let key = version.change.key;
                 let other = r.change(crate::order::etcd::Change { key, value });
                 let says = format!("received at revision {}: {other}", version.revision);
@@ -137,6 +140,7 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         ruling.found_of(draft, fault);
     }
     logs::split(r, ruling);
+    stores::split(r, ruling);
 }
 
 impl Recorded<'_> {

@@ -3,7 +3,7 @@
 //! Segments are sorted by the numbers in their names. At the first flaw assembly stops, since entries after a gap have no known
 //! order.
 
-use super::member::{Log, LogEntry, Overwritten, Store};
+use super::member::{Log, LogEntry, Note, Overwritten, Store};
 use super::member_row::{LogFact, LogRow, StoreFact, StoreRow};
 use crate::ingest::FileId;
 
@@ -37,7 +37,22 @@ impl Log {
                 break;
             }
         }
+        let founded = assembly.snapshots.iter().copied().find(|index| *index > 0);
+        log.found_on_backup(founded);
         (count > 0).then_some(log)
+    }
+
+    /// A log of a store that was restored from a backup begins with its members and a snapshot behind them. Revisions do
+    /// not begin with the log then. `snapshot` is the index of the first snapshot.
+    ///
+    /// Source: etcd `etcdutl/snapshot/v3_snapshot.go` (`saveWALAndSnap`).
+    fn found_on_backup(&mut self, snapshot: Option<u64>) {
+        let Some(index) = snapshot.filter(|_| self.after == 0) else { return };
+        let is_membership = |note: &&(u64, Note)| note.0 <= index && !matches!(note.1, Note::Restriction);
+        if self.notes.iter().filter(is_membership).count() as u64 == index {
+            let at = self.notes.partition_point(|note| note.0 <= index);
+            self.notes.insert(at, (index, Note::Restriction));
+        }
     }
 }
 

@@ -78,6 +78,8 @@ pub struct Log {
     pub steps: Vec<Step>,
     /// The changes of all steps.
     pub changes: Vec<Change>,
+    /// Entries that a member had as committed and that were compared with a committed entry of another member.
+    pub compared: u64,
     /// Members that committed different entries, at the first such index.
     pub splits: Vec<Split>,
     /// Compactions that took effect, in order; their revisions ascend.
@@ -142,6 +144,8 @@ impl Log {
             let best =
                 here.iter().max_by_key(|(logged, entry, certain)| (*certain, entry.term, std::cmp::Reverse(*logged)));
             let Some(&(logged, first, certain)) = best else { break };
+            let committed = here.iter().filter(|(.., committed)| *committed).count() as u64;
+            self.compared += committed.saturating_sub(1);
             for (other, entry, committed) in &here {
                 if certain && *committed && differ(recording, first, entry) {
                     self.splits.push(Split { a: logged, b: *other });

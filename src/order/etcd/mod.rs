@@ -22,6 +22,7 @@ pub(crate) mod presence;
 pub(crate) mod proofs;
 pub(crate) mod reconstruction;
 pub(crate) mod regression;
+pub(crate) mod replicas;
 mod requests;
 pub(crate) mod root_causes;
 pub(crate) mod store;
@@ -43,6 +44,7 @@ pub use presence::{Stay, Teller};
 pub use proofs::{Backward, Proof, Proofs};
 pub use reconstruction::SearchOutcome;
 pub use regression::Regression;
+pub use replicas::{Difference, Replicas, Stored};
 pub use root_causes::{RootCauses, ShownVersions};
 pub use streams::{Malformed, Past, Streams, WatchViolation};
 pub use timeline::{Contradiction, State, Timeline, Version, Witness};
@@ -57,6 +59,8 @@ pub struct Analysis {
     pub effects: Effects,
     /// The members' logs, merged.
     pub log: Log,
+    /// The members' stores, compared.
+    pub replicas: Replicas,
     /// When revisions were known.
     pub proofs: Proofs,
     /// The revision order.
@@ -129,6 +133,7 @@ impl Analysis {
         let mut analysis = Analysis::new(inputs, derived, reconstruction);
         let headers = recording.responses.iter().map(|response| response.revision);
         analysis.told = headers.chain([analysis.proofs.last(), analysis.timeline.last()]).max().unwrap_or(1);
+        analysis.replicas = Replicas::of(recording, &analysis.log);
         analysis.unlogged = unlogged::unlogged(recording, &analysis);
         analysis.root_causes = RootCauses::of(recording, &analysis);
         analysis
@@ -141,6 +146,7 @@ impl Analysis {
         Analysis {
             root_causes: RootCauses::default(),
             told: 1,
+            replicas: Replicas::default(),
             unlogged: Vec::new(),
             reconstruction,
             effects,

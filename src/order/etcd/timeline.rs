@@ -32,6 +32,13 @@ pub enum Witness {
     Supposed(Writer),
 }
 
+impl Witness {
+    /// Whether a file of a member shows it, and not a client.
+    pub fn is_of_member(&self) -> bool {
+        matches!(self, Witness::Log(_) | Witness::Store(..))
+    }
+}
+
 /// One key changed at one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {

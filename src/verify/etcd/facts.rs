@@ -360,6 +360,14 @@ impl<'r> Records<'r> {
                 let (place, by) = self.reached(earlier).filter(|_| !same)?;
                 Some(by < later.call && self.place(later)? < place)
             }
+            ("split-timeline", [Record::Stored(a), Record::Stored(b)]) => {
+                let differ = a.key != b.key
+                    || (a.tombstone, a.create_revision, a.version, a.lease)
+                        != (b.tombstone, b.create_revision, b.version, b.lease)
+                    || self.recording.values.same(a.value, b.value) == Some(false);
+                // A revision that one of them lacks is shown by all its rows.
+                ((a.main, a.sub) == (b.main, b.sub) && differ).then_some(true)
+            }
             ("split-timeline", [a, b]) => {
                 let (key, revision) = (facts[1].key?, facts[0].revision);
                 let differ = |(a, b): (&Option<ValueId>, &Option<ValueId>)| match (a, b) {

@@ -3,6 +3,16 @@
 /// The reason why an order does not explain a report of etcd.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EtcdFlaw {
+    /// Two members have different contents, or only one of them has one.
+    #[error("the members {} and {} differ at {what} {number}", members[0], members[1])]
+    Members {
+        /// `index` of their logs, or `revision` of their stores.
+        what: &'static str,
+        /// The index or the revision.
+        number: i64,
+        /// The members.
+        members: [String; 2],
+    },
     /// The report has no such operation.
     #[error("there is no operation {operation}: the report has {operations}")]
     NoSuchOperation {
