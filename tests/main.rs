@@ -33,4 +33,5 @@ mod simulation;
 mod snapshot;
 mod support;
 mod two_records;
+mod unnamed_processes;
 mod verify;

@@ -4,6 +4,7 @@ mod pairing;
 mod rows;
 mod run;
 mod tuples;
+mod unnamed;
 mod values;
 
 pub(super) use pairing::{Batch, Pairing};

@@ -5,6 +5,7 @@
 
 use super::super::ids::{IncarnationId, Symbol, ValueId};
 use super::super::interner::Interner;
+use super::unnamed::{Unnamed, Unpaired};
 use super::values::{Value, Values};
 use super::{Call, Calls, Function, Lost, Moment, tuples};
 use crate::ingest::call::{Ending, Event, Kind, Line};
@@ -77,6 +78,8 @@ pub struct Pairing {
     /// The line of each event.
     lines: Vec<u32>,
     style: Option<Style>,
+    /// The processes of events without one.
+    unnamed: Option<Unnamed>,
     /// Problems in the log, up to a limit.
     pub problems: Vec<Problem>,
     /// Number of all problems.
@@ -84,6 +87,9 @@ pub struct Pairing {
     /// The first reason why nothing in the log is certain.
     confused: Option<String>,
 }
+
+/// Functions whose return repeats the argument, if it has a value.
+const REPEATED: [&str; 7] = ["write", "cas", "put", "append", "enqueue", "add", "remove"];
 
 /// The kind of records in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +120,7 @@ impl Pairing {
             times: Vec::new(),
             lines: Vec::new(),
             style: None,
+            unnamed: None,
             problems: Vec::new(),
             problem_count: 0,
             confused: None,
@@ -150,7 +157,62 @@ impl Pairing {
             let function = renamed.get(&function).copied().unwrap_or(function);
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };
-            self.event(names, process, function, position, &row);
+            match names.get(process).is_empty() {
+                true => self.unnamed(names, function, position, &row),
+                false if self.unnamed.is_some() => {
+                    self.problem(position, "no process, as other operations have none", names.get(process));
+                    self.confuse("it has operations with a process and without");
+                }
+                false => self.event(names, process, function, position, &row),
+            }
+        }
+    }
+
+    /// An event without a process.
+    fn unnamed(&mut self, names: &mut Interner, function: Symbol, position: Position, row: &Row) {
+        if self.unnamed.is_none() && !self.processes.is_empty() {
+            self.problem(position, "a process, as other operations have", "none");
+            self.confuse("it has operations with a process and without");
+            return;
+        }
+        let unnamed = self.unnamed.get_or_insert_default();
+        let question = (function, row.key, row.value);
+        let now = Moment { rank: self.lines.len() as i64, time: row.at, position };
+        let (process, since) = match row.kind {
+            Kind::Return(ending) => {
+                let name = names.get(function);
+                let repeats = name == "txn" || REPEATED.contains(&name);
+                let lives = ending != Ending::Unknown;
+                match unnamed.give_back(&self.calls.values, question, repeats, lives) {
+                    Ok(found) => found,
+                    // A nemesis, such as one that starts and stops, makes no calls.
+                    Err(Unpaired::Missing) if !lives && !unnamed.has_invoked(function) => {
+                        self.calls.others += 1;
+                        return;
+                    }
+                    Err(Unpaired::Missing) => {
+                        let found = format!("a return of {name}, which has no open invocation");
+                        self.problem(position, "an invocation before its return", &found);
+                        self.confuse("it has a return whose invocation is missing");
+                        return;
+                    }
+                    Err(Unpaired::Ambiguous) => {
+                        let found = format!("a return of {name} without a process, which several invocations may have");
+                        self.problem(position, "a return of one open invocation", &found);
+                        self.confuse("it has no processes, and a return that may be that of several invocations");
+                        return;
+                    }
+                }
+            }
+            _ => (unnamed.invoke(question, now), now),
+        };
+        let process = names.intern(&process.to_string());
+        let open = self.by_process.get(&process).and_then(|process| process.open);
+        self.event(names, process, function, position, row);
+        if let Some(open) = open {
+            self.calls
+                .calls
+                .change(open as usize, |open| (open.invoke.rank, open.invoke.time) = (since.rank, since.time));
         }
     }
 
@@ -256,7 +318,6 @@ impl Pairing {
     /// Compares the value of a return with the argument. In a Jepsen log the value states what happened, in other logs it is an
     /// answer. If a write returns another value than its argument, the meaning is ambiguous.
     fn compare(&mut self, names: &Interner, asked: &Call, value: ValueId, position: Position) {
-        const REPEATED: [&str; 7] = ["write", "cas", "put", "append", "enqueue", "add", "remove"];
         let values = &self.calls.values;
         let nothing = |id: ValueId| !id.is_some() || values.is_nil(id);
         let says_no_more = |id: ValueId| matches!(values.get(id), Value::Bool(_) | Value::Nil);
@@ -355,6 +416,10 @@ impl Pairing {
         match self.style {
             Some(Style::Whole) => from = from.map(|_| i64::MIN),
             _ => self.order(&mut from),
+        }
+        if self.unnamed.is_some() {
+            // Some invocations got an earlier place.
+            self.calls.calls.sort();
         }
         if let Some(from) = from {
             self.calls.lose(from, || "a part of it could not be read".to_owned());

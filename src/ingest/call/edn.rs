@@ -1,4 +1,5 @@
-//! Histories in Jepsen's EDN (`history.edn`): maps with `:process :type :f :value`, plain or as records.
+//! Histories in Jepsen's EDN (`history.edn`): maps with `:process :type :f :value`, plain or as records. Histories that were
+//! written by hand may lack the process, which has no text then.
 //!
 //! Keys may have a namespace; then the namespace of `:process`, `:type` and `:f` is the operation's, and keys of
 //! others are notes. A log may be cut off anywhere, so an incomplete operation is a fault, never a shorter operation.
@@ -11,7 +12,7 @@ use crate::ingest::problem::{Fault, Found};
 use std::borrow::Cow;
 use std::slice;
 
-const EXPECTED: &str = "an operation with :process, :type and :f";
+const EXPECTED: &str = "an operation with :type and :f";
 
 /// Reads one element; `Ok(None)`: it is discarded (`#_`).
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Fault> {
@@ -207,21 +208,20 @@ impl<'a> Fields<'a> {
     fn line(mut self, text: &'a str) -> Result<Line<'a>, Fault> {
         let open = if self.spaced.is_empty() { None } else { self.take_spaced()? };
         let word = |field: Field| self.plain[field as usize].as_ref().map(Content::nodes);
-        let (Some(process), Some(kind)) = (word(Field::Process), word(Field::Type)) else {
-            return Err(fault(EXPECTED, text));
-        };
+        let Some(kind) = word(Field::Type) else { return Err(fault(EXPECTED, text)) };
         let Some(kind) = Kind::of(&name(kind).unwrap_or_default()) else {
             return Err(fault(":type :invoke, :ok, :fail or :info", text));
         };
-        let process = match process {
-            [Node::Int(number)] => Cow::Owned(number.to_string()),
+        let process = match word(Field::Process) {
+            None => Cow::Borrowed(""),
+            Some([Node::Int(number)]) => Cow::Owned(number.to_string()),
             // The nemesis is no client.
-            [Node::Text(name)] if &**name == "nemesis" => return Ok(Line::Other),
-            [Node::Keyword("nemesis") | Node::Symbol("nemesis")] => return Ok(Line::Other),
-            [Node::Text(name)] => name.clone(),
-            [Node::Symbol(name)] => Cow::Borrowed(*name),
+            Some([Node::Text(name)]) if &**name == "nemesis" => return Ok(Line::Other),
+            Some([Node::Keyword("nemesis") | Node::Symbol("nemesis")]) => return Ok(Line::Other),
+            Some([Node::Text(name)]) if !name.is_empty() => name.clone(),
+            Some([Node::Symbol(name)]) => Cow::Borrowed(*name),
             // A keyword keeps its colon. A process of that name that never invokes an operation is no client either.
-            [Node::Keyword(name)] => Cow::Owned(format!(":{name}")),
+            Some([Node::Keyword(name)]) => Cow::Owned(format!(":{name}")),
             _ => return Err(fault(":process with a number or a name", text)),
         };
         if let Some(open) = open {
@@ -354,7 +354,8 @@ mod tests {
     #[test]
     fn what_is_no_operation_says_what_is_missing() {
         for (text, why) in [
-            ("{:type :ok, :f :read}", "expected an operation with :process"),
+            ("{:process 1, :f :read}", "expected an operation with :type and :f"),
+            ("{:process \"\", :type :ok, :f :read}", "a number or a name"),
             ("{:process 1, :type :ok}", ":f"),
             ("{:process 1, :type :done, :f :read}", ":type :invoke, :ok, :fail or :info"),
             ("{:process nil, :type :ok, :f :read}", "a number or a name"),
