@@ -46,6 +46,12 @@ pub enum Command {
     /// Explore every run that Kubernetes allows for a small protocol of clients: is this fix safe in all of them?
     #[command(after_help = EXPLORE_EXIT_CODES)]
     Explore(Explore),
+    /// Serve check, show, explain and rules over a folder to an assistant, on standard input and output (Model Context
+    /// Protocol).
+    Mcp {
+        /// The folder with the evidence. The assistant can name no file outside.
+        folder: PathBuf,
+    },
     /// Print completions for a shell.
     Completions {
         /// The shell.

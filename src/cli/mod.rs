@@ -9,6 +9,8 @@ pub(crate) mod exit;
 mod explore;
 pub(crate) mod halting;
 pub(crate) mod judging;
+#[cfg(feature = "mcp")]
+mod mcp;
 pub(crate) mod output;
 pub(crate) mod pack;
 pub(crate) mod plan;
@@ -72,6 +74,17 @@ fn saved_report<T: DeserializeOwned>(what: &str, path: &Path) -> anyhow::Result<
     serde_json::from_slice(&text).map_err(no_report)
 }
 
+#[cfg(feature = "mcp")]
+use mcp::serve;
+
+/// Says how to get a program with the tools for assistants.
+#[cfg(not(feature = "mcp"))]
+fn serve(_: &Path) -> anyhow::Result<Exit> {
+    bail!(
+        "this program was built without `mcp`; build one with it: cargo install --path . --features mcp (releases have it)"
+    )
+}
+
 fn command(arguments: Arguments) -> anyhow::Result<Exit> {
     let look = plan::look(arguments.color, io::stdout().is_terminal());
     // Not locked, since a check writes its reports on another thread.
@@ -83,6 +96,7 @@ fn command(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Explore(typed) => explore::run(typed, look, out),
         Command::Pack(typed) => pack::pack(typed, out),
         Command::Record(typed) => record::record(typed),
+        Command::Mcp { folder } => serve(&folder),
         Command::Verify(typed) => verify::run(&plan::Verifying::of(typed, look)?, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();

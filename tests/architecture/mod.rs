@@ -192,12 +192,19 @@ fn the_verifier_takes_nothing_from_the_search_but_what_is_claimed() {
 }
 
 /// SECURITY.md promises that evidence can neither reach a network nor start a program. Tests may start one. Only the
-/// stage `proxy` has a network, and it uses nothing that reads evidence.
+/// stage `proxy` has a network, and it uses nothing that reads evidence. The tools for assistants start this program.
 #[test]
 fn the_program_opens_no_connection_and_starts_no_process() {
+    const STARTS_ITSELF: &str = "let mut child = Command::new(&self.program)";
     let mut proxies = 0;
     for path in sources().into_iter().filter(|path| !shown(path).contains("/tests/")) {
         let text = fs::read_to_string(&path).unwrap_or_default();
+        if shown(&path) == "src/cli/mcp.rs" {
+            let started: Vec<&str> = text.lines().filter(|line| line.contains("Command::new(")).collect();
+            assert_eq!(started.iter().map(|line| line.trim()).collect::<Vec<_>>(), [STARTS_ITSELF]);
+            assert!(text.contains("program: std::env::current_exe()?") && !text.contains("tokio::net"), "{text}");
+            continue;
+        }
         assert!(!text.contains("process::Command"), "{} starts a process", shown(&path));
         if stage(&path).is_some_and(|stage| stage == "proxy") {
             proxies += 1;
@@ -214,6 +221,7 @@ fn the_program_opens_no_connection_and_starts_no_process() {
 }
 
 /// Only the feature `proxy` has crates that can open connections. It is off by default, and no other feature contains it.
+/// The feature `mcp` has the runtime without its network, and is off by default too.
 #[test]
 fn only_the_feature_of_the_proxies_can_open_connections() {
     const CLIENTS: [&str; 9] = ["curl", "hyper", "hyper-util", "mio", "reqwest", "rustls", "socket2", "tokio", "ureq"];
@@ -229,9 +237,9 @@ fn only_the_feature_of_the_proxies_can_open_connections() {
     let features = manifest["features"].as_table().expect("features");
     // Every dependency that a feature other than `proxy` needs.
     let mut open: Vec<String> = Vec::new();
-    for (_, items) in features.iter().filter(|(name, _)| *name != "proxy") {
+    for (_, items) in features.iter().filter(|(name, _)| !["proxy", "mcp"].contains(&name.as_str())) {
         for item in texts(items) {
-            assert_ne!(item, "proxy", "another feature contains it");
+            assert!(!["proxy", "mcp"].contains(&item.as_str()), "another feature contains {item}");
             open.extend(item.strip_prefix("dep:").map(str::to_owned));
         }
     }
@@ -262,7 +270,8 @@ fn only_the_feature_of_the_proxies_can_open_connections() {
     }
     let proxy = texts(&features["proxy"]);
     assert!(proxy.iter().any(|item| item == "dep:tokio"), "{proxy:?}");
-    assert!(!texts(&features["default"]).iter().any(|item| item == "proxy"), "it is on by default");
+    let mcp = texts(&features["mcp"]);
+    assert_eq!(mcp, ["cli", "dep:rmcp", "dep:tokio", "tokio/io-util", "tokio/process"]);
 }
 
 /// The scheduled workflow fuzzes every format with a parser, so each needs a fuzz target.
