@@ -9,6 +9,17 @@ use fixture::{Message, Segment, delete, put};
 #[path = "../../../src/ingest/etcd/fixture.rs"]
 mod fixture;
 
+// The format of `member/snap/db` needs the checksum of bbolt.
+#[allow(dead_code, clippy::duplicate_mod)]
+#[path = "../../../src/ingest/etcd/store_fixture.rs"]
+mod store_fixture;
+mod bbolt {
+    /// The checksum of a page: FNV-1a of 64 bits.
+    pub(super) fn fnv(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
 const LOG: &str = "server-m0/member/wal/0000000000000000-0000000000000000.wal";
 
 pub const SHAPES: &[Shape] = &[
@@ -63,7 +74,33 @@ pub const SHAPES: &[Shape] = &[
             _ => (range(n, "k1", "", 0, "", 0, 2), Message::default()),
         });
     }),
+    whole("etcd-members", "m1/member/wal/0000000000000000-0000000000000000.wal", members),
 ];
+
+/// Data directories of two members without clients: logs and stores with the same puts.
+fn members(out: &mut Evidence) {
+    // The log and the store of a member have about 270 bytes for a put.
+    let puts = out.size / 540;
+    let voters = [1, 2];
+    for node in voters {
+        if node > 1 {
+            out.file("m2/member/wal/0000000000000000-0000000000000000.wal");
+        }
+        let log = Segment::by(0, node, 9).snapshot(0).membership(1, 0, 1).membership(2, 0, 2);
+        let log = (0..puts).fold(log, |log, n| log.entry(3 + n, 2, &put(&format!("k{}", n % 50), &n.to_be_bytes())));
+        out.bytes(&log.commit(2 + puts).bytes);
+        let row = |n: u64| {
+            let (key, main) = (format!("k{}", n % 50), 2 + n);
+            let pair = Message::default().bytes(1, key.as_bytes()).number(2, 2 + n % 50).number(3, main);
+            let value = n.to_be_bytes();
+            (store_fixture::revision(main, 0, false), pair.number(4, 1 + n / 50).bytes(5, &value).0)
+        };
+        let meta = [(b"consistent_index".to_vec(), (2 + puts).to_be_bytes().to_vec())].into();
+        let buckets = store_fixture::Buckets::from([("key", (0..puts).map(row).collect()), ("meta", meta)]);
+        out.file(&format!("m{node}/member/snap/db"));
+        out.bytes(&store_fixture::store(&buckets, 100));
+    }
+}
 
 /// A delete that finds no key. It has an entry, and makes no revision.
 fn delete_of_nothing(n: u64) -> String {

@@ -173,6 +173,10 @@ pub const SHAPES: &[Shape] = &[
         out.each(|out, n| writeln!(out, "{}", pair(n, 0, ":write", &n.to_string(), &n.to_string())));
         writeln!(out, "]");
     }),
+    edn("edn-without-processes", |n| {
+        let returned = n.checked_sub(1).map(|n| format!("\n{{:type :ok, :f :write, :value {n}}}")).unwrap_or_default();
+        format!("{{:type :invoke, :f :write, :value {n}}}{returned}")
+    }),
     edn("edn-processes", |n| pair(n, n, ":write", &n.to_string(), &n.to_string())),
     Shape {
         name: "jepsen-log",
