@@ -207,6 +207,15 @@ test("the calls of an operation log are lanes, found by their words, and no empt
   assert.deepEqual(page.errors, []);
 });
 
+test("evidence without clients and times has no picture, and says so", async () => {
+  const page = await open("histories/rules/split-timeline/violation-store-of-another-content-than-its-log.report");
+  assert.equal(await page.textContent("#verdict"), "violated");
+  assert.match(await page.textContent("#legend"), /there is no picture/);
+  assert.equal(await page.isVisible("#chart-box") || await page.isVisible("#lanes-box"), false);
+  assert.equal(await page.locator("#detail li.fact").count(), 2);
+  assert.deepEqual(page.errors, []);
+});
+
 const data = page => page.evaluate(() => JSON.parse(document.getElementById("data").textContent).histories[0]);
 
 test("a report of etcd has its clients' requests, their watches and the revisions that each had reached", async () => {

@@ -16,6 +16,7 @@ function openHistory(index) {
   box.replaceChildren(...raw.domains.map((domain, at) => { const o = element("option", "", "revisions of " + domain.name); o.value = at; return o; }));
   box.value = view.domain;
   document.body.dataset.revisions = raw.domains.some(domain => domain.head.length) || raw.lines.length ? "some" : "none";
+  document.body.dataset.lanes = view.history.lanes.length ? "some" : "none";
   $("verdict").textContent = raw.verdict;
   $("verdict").className = "verdict " + raw.verdict;
   $("reach").textContent = (view.history.dated ? view.history.day(0) + ", " : "") + (view.history.last > 1 ? view.history.length(view.history.last) : "");

@@ -158,6 +158,10 @@ function showSummary(aside, raw) {
 
 function showLegend() {
   const legend = document.getElementById("legend"), entries = [];
+  if (document.body.dataset.revisions === "none" && !view.history.lanes.length) {
+    legend.replaceChildren(element("span", "", "No record of this evidence has a client or a time, so there is no picture. The findings have its lines."));
+    return;
+  }
   const entry = (colour, text, mark = "") => {
     const span = element("span"), line = element("i", mark);
     line.style.color = colour;
