@@ -77,40 +77,53 @@ impl<const WORDS: usize> Mask for [u64; WORDS] {
 /// Words of a block.
 const BLOCK: usize = 64;
 
+/// Blocks of a group. One list of all blocks would be copied with each change, so 300,000 open calls took quadratic time.
+const GROUP: usize = 16;
+
 /// A set for more than 1024 slots. A copy shares the blocks that do not change: configurations that follow each other differ in a
-/// few slots, and each would be as long as the number of open calls.
+/// few slots, and each would be as long as the number of open calls. A change copies a block, its group, and the list of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SharedBlocks {
-    blocks: Arc<[Arc<[u64; BLOCK]>]>,
-    /// The blocks of the empty set.
-    empty: Arc<[Arc<[u64; BLOCK]>]>,
+    groups: Arc<[Arc<Group>]>,
+    /// The groups of the empty set.
+    empty: Arc<[Arc<Group>]>,
+    /// Blocks that have slots. The last group may have more.
+    blocks: usize,
 }
+
+/// Blocks that are listed together.
+type Group = [Arc<[u64; BLOCK]>; GROUP];
 
 impl Mask for SharedBlocks {
     fn none(slots: usize) -> Self {
         let block = Arc::new([0; BLOCK]);
-        let empty: Arc<[_]> = (0..slots.div_ceil(64 * BLOCK)).map(|_| block.clone()).collect();
-        SharedBlocks { blocks: empty.clone(), empty }
+        let group: Arc<Group> = Arc::new(std::array::from_fn(|_| block.clone()));
+        let blocks = slots.div_ceil(64 * BLOCK);
+        let empty: Arc<[_]> = (0..blocks.div_ceil(GROUP)).map(|_| group.clone()).collect();
+        SharedBlocks { groups: empty.clone(), empty, blocks }
     }
 
     fn len(&self) -> usize {
-        self.blocks.len() * BLOCK
+        self.blocks * BLOCK
     }
 
     fn word(&self, at: usize) -> u64 {
-        self.blocks[at / BLOCK][at % BLOCK]
+        self.groups[at / BLOCK / GROUP][at / BLOCK % GROUP][at % BLOCK]
     }
 
     fn word_mut(&mut self, at: usize) -> &mut u64 {
-        &mut Arc::make_mut(&mut Arc::make_mut(&mut self.blocks)[at / BLOCK])[at % BLOCK]
+        let group = Arc::make_mut(&mut Arc::make_mut(&mut self.groups)[at / BLOCK / GROUP]);
+        &mut Arc::make_mut(&mut group[at / BLOCK % GROUP])[at % BLOCK]
     }
 
     fn clear(&mut self) {
-        self.blocks = self.empty.clone();
+        self.groups = self.empty.clone();
     }
 
     fn heap_bytes(&self) -> usize {
-        self.blocks.len() * (size_of::<Arc<()>>() + size_of::<[u64; BLOCK]>() + OVERHEAD) + OVERHEAD
+        let block = size_of::<[u64; BLOCK]>() + OVERHEAD;
+        let group = size_of::<Arc<()>>() + size_of::<Group>() + OVERHEAD;
+        self.blocks * block + self.groups.len() * group + OVERHEAD
     }
 }
 
@@ -118,8 +131,8 @@ impl Mask for SharedBlocks {
 mod tests {
     use super::*;
 
-    /// Slots of more than two blocks.
-    const SLOTS: usize = 64 * BLOCK * 2 + 100;
+    /// Slots of more than one group and two blocks.
+    const SLOTS: usize = 64 * BLOCK * (GROUP + 2) + 100;
 
     #[test]
     fn copies_of_shared_blocks_change_apart_and_hold_what_plain_words_hold() {
