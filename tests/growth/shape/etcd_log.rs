@@ -74,7 +74,7 @@ pub const SHAPES: &[Shape] = &[
             _ => (range(n, "k1", "", 0, "", 0, 2), Message::default()),
         });
     }),
-    whole("etcd-members", "m1/member/wal/0000000000000000-0000000000000000.wal", members),
+    whole("etcd-data-directories", "m1/member/wal/0000000000000000-0000000000000000.wal", members),
 ];
 
 /// Data directories of two members without clients: logs and stores with the same puts.
