@@ -24,7 +24,7 @@ pub struct Batch {
     others: u64,
 }
 
-/// One event. Process and function are texts of the values.
+/// One event. Process and function are texts of the values; an event may have no process.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     line: u32,
@@ -52,7 +52,8 @@ impl ingest::Batch for Batch {
                 let Event { process, kind, function, key, value, result, at, until } = event;
                 let mut take = |datum| Option::map_or(datum, ValueId::NONE, |datum| self.values.take(&datum));
                 let (key, value, result) = (take(key), take(value), take(result));
-                let (process, function) = (self.values.texts.intern(&process), self.values.texts.intern(&function));
+                let process = process.map_or(Symbol::NONE, |process| self.values.texts.intern(&process));
+                let function = self.values.texts.intern(&function);
                 self.rows.push(Row { line, offset, process, kind, function, key, value, result, at, until });
             }
         }
@@ -153,17 +154,18 @@ impl Pairing {
             let texts = if first { &self.calls.values.texts } else { &batch.values.texts };
             let mut name =
                 |symbol: Symbol| *known[symbol.index()].get_or_insert_with(|| names.intern(texts.get(symbol)));
-            let (process, function) = (name(row.process), name(row.function));
+            let process = if row.process.is_some() { name(row.process) } else { Symbol::NONE };
+            let function = name(row.function);
             let function = renamed.get(&function).copied().unwrap_or(function);
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };
-            match names.get(process).is_empty() {
-                true => self.unnamed(names, function, position, &row),
-                false if self.unnamed.is_some() => {
+            match process.is_some() {
+                false => self.unnamed(names, function, position, &row),
+                true if self.unnamed.is_some() => {
                     self.problem(position, "no process, as other operations have none", names.get(process));
                     self.confuse("it has operations with a process and without");
                 }
-                false => self.event(names, process, function, position, &row),
+                true => self.event(names, process, function, position, &row),
             }
         }
     }
@@ -179,12 +181,13 @@ impl Pairing {
         let question = (function, row.key, row.value);
         let now = Moment { rank: self.lines.len() as i64, time: row.at, position };
         let (process, since) = match row.kind {
+            Kind::Invoke | Kind::Whole(_) => unnamed.invoke(question, now),
             Kind::Return(ending) => {
                 let name = names.get(function);
                 let repeats = name == "txn" || REPEATED.contains(&name);
                 let lives = ending != Ending::Unknown;
                 match unnamed.give_back(&self.calls.values, question, repeats, lives) {
-                    Ok(found) => found,
+                    Ok(process) => (process, now),
                     // A nemesis, such as one that starts and stops, makes no calls.
                     Err(Unpaired::Missing) if !lives && !unnamed.has_invoked(function) => {
                         self.calls.others += 1;
@@ -204,12 +207,10 @@ impl Pairing {
                     }
                 }
             }
-            _ => (unnamed.invoke(question, now), now),
         };
         let process = names.intern(&process.to_string());
-        let open = self.by_process.get(&process).and_then(|process| process.open);
         self.event(names, process, function, position, row);
-        if let Some(open) = open {
+        if let Some(open) = self.by_process.get(&process).and_then(|process| process.open) {
             self.calls
                 .calls
                 .change(open as usize, |open| (open.invoke.rank, open.invoke.time) = (since.rank, since.time));

@@ -1,7 +1,8 @@
 //! Logs whose events name no process: a return is that of an open invocation with its function, key and argument.
 //!
-//! If several equal invocations are open, the log does not say which of them returned. Each gets the earliest invocation
-//! that it may have had, so its interval is never too short. If different ones may have returned, the log is ambiguous.
+//! If several equal invocations are open, the log does not say which of them returned, and which never does. All of them
+//! begin with the first, so whichever returned, its interval and those of the others are never too short. If different
+//! ones may have returned, the log is ambiguous.
 
 use super::super::ids::{Symbol, ValueId};
 use super::Moment;
@@ -48,8 +49,8 @@ pub(super) enum Unpaired {
 }
 
 impl Unnamed {
-    /// The process of an invocation.
-    pub fn invoke(&mut self, question: Question, at: Moment) -> u32 {
+    /// The process of an invocation, and the earliest moment at which it may have been.
+    pub fn invoke(&mut self, question: Question, at: Moment) -> (u32, Moment) {
         let process = self.idle.pop().unwrap_or_else(|| {
             self.count += 1;
             self.count - 1
@@ -59,7 +60,7 @@ impl Unnamed {
             Open { since: at, processes: Default::default(), returned: Vec::new() }
         });
         open.processes.push_back(process);
-        process
+        (process, open.since)
     }
 
     /// Whether the function was invoked.
@@ -67,15 +68,15 @@ impl Unnamed {
         self.questions.contains_key(&function)
     }
 
-    /// The process of a return, and the earliest moment at which its invocation may have been. `repeats`: a return of
-    /// this function has the argument of its invocation. `lives`: the process goes on after it.
+    /// The process of a return. `repeats`: a return of this function has the argument of its invocation. `lives`: the
+    /// process goes on after it.
     pub fn give_back(
         &mut self,
         values: &Values,
         (function, key, value): Question,
         repeats: bool,
         lives: bool,
-    ) -> Result<(u32, Moment), Unpaired> {
+    ) -> Result<u32, Unpaired> {
         let question = match (function, key, value) {
             asked if repeats && self.open.contains_key(&asked) => asked,
             _ => {
@@ -96,7 +97,6 @@ impl Unnamed {
         };
         let open = self.open.get_mut(&question).ok_or(Unpaired::Missing)?;
         let process = open.processes.pop_front().ok_or(Unpaired::Missing)?;
-        let since = open.since;
         if lives {
             open.returned.push(process);
         }
@@ -108,7 +108,7 @@ impl Unnamed {
                 asked.remove(&question);
             }
         }
-        Ok((process, since))
+        Ok(process)
     }
 }
 

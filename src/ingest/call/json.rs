@@ -103,7 +103,7 @@ pub(super) fn line(text: &str) -> Result<Line<'_>, Fault> {
     };
     let [key, value, result] = [object.key, object.value, object.result].map(|raw| raw.map(datum).transpose());
     let (key, value, result) = (key?, value?, result?);
-    Ok(Line::Event(Event { process, kind, function, key, value, result, at, until }))
+    Ok(Line::Event(Event { process: Some(process), kind, function, key, value, result, at, until }))
 }
 
 fn word(text: Option<Text<'_>>) -> Option<Cow<'_, str>> {
@@ -134,14 +134,14 @@ mod tests {
     #[test]
     fn an_event_has_a_type_and_a_whole_operation_both_its_times() {
         let invoke = event(r#"{"process":3,"type":"invoke","op":"write","key":"x","value":[1,null],"at":17}"#);
-        assert_eq!((&*invoke.process, invoke.kind, &*invoke.function), ("3", Kind::Invoke, "write"));
+        assert_eq!((invoke.process.as_deref(), invoke.kind, &*invoke.function), (Some("3"), Kind::Invoke, "write"));
         assert_eq!(invoke.value, Some(Datum(vec![Node::Int(1), Node::Nil, Node::Sequence(2)])));
         assert_eq!((invoke.at, invoke.result), (Time(17), None));
         let whole = event(r#"{"process":"a","op":"read","result":null,"invoke":17,"return":"1970-01-01T00:00:01Z"}"#);
         assert_eq!((whole.kind, whole.at, whole.until), (Kind::Whole(Ending::Ok), Time(17), Time(1_000_000_000)));
         assert_eq!((whole.value, whole.result), (None, Some(Datum(vec![Node::Nil]))));
-        assert_eq!(event(r#"{"client":3,"type":"ok","op":"read"}"#).process, "3");
-        assert_eq!(event(r#"{"client":"pool","process":1,"type":"ok","op":"read"}"#).process, "1");
+        assert_eq!(event(r#"{"client":3,"type":"ok","op":"read"}"#).process.as_deref(), Some("3"));
+        assert_eq!(event(r#"{"client":"pool","process":1,"type":"ok","op":"read"}"#).process.as_deref(), Some("1"));
         let open = event(r#"{"process":1,"op":"write","value":2,"invoke":17}"#);
         assert_eq!(open.kind, Kind::Whole(Ending::Unknown));
     }

@@ -33,7 +33,7 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
         // A value behind the value is an error.
         && matches!(reader.next()?, Next::End);
     Ok(Some(Event {
-        process: Cow::Borrowed(process),
+        process: Some(Cow::Borrowed(process)),
         kind: if refused { Kind::Return(Ending::Refused) } else { kind },
         function: Cow::Borrowed(function),
         key: None,
@@ -90,11 +90,15 @@ mod tests {
             "12 :invoke :cas [1 2]",
         ] {
             let event = line(text).ok().flatten().unwrap_or_else(|| panic!("{text}"));
-            assert_eq!((&*event.process, event.kind, &*event.function), ("12", Kind::Invoke, "cas"), "{text}");
+            assert_eq!(
+                (event.process.as_deref(), event.kind, &*event.function),
+                (Some("12"), Kind::Invoke, "cas"),
+                "{text}"
+            );
             assert_eq!(event.value, Some(Datum(vec![Node::Int(1), Node::Int(2), Node::Sequence(2)])));
         }
         let named = line("12:00 INFO [worker] jepsen.util: :c3\t:invoke\t:read\tnil").ok().flatten();
-        assert_eq!(named.map(|event| event.process.into_owned()).as_deref(), Some(":c3"));
+        assert_eq!(named.and_then(|event| event.process).as_deref(), Some(":c3"));
     }
 
     #[test]

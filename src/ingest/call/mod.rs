@@ -42,8 +42,8 @@ pub struct Header<'a> {
 /// One event of a process: at one time, or a whole operation with both times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event<'a> {
-    /// Name or number of the process.
-    pub process: Cow<'a, str>,
+    /// Name or number of the process, if the event has one.
+    pub process: Option<Cow<'a, str>>,
     /// Invocation, return or whole operation.
     pub kind: Kind,
     /// Name of the operation, such as `read`.
@@ -107,7 +107,7 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
     let longest = match &line {
         Some(Line::Event(event)) => {
             let key = event.key.as_ref().map_or(0, Datum::length);
-            event.process.len().max(event.function.len()).max(key)
+            event.process.as_ref().map_or(0, |name| name.len()).max(event.function.len()).max(key)
         }
         _ => 0,
     };

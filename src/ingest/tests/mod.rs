@@ -28,7 +28,9 @@ impl Batch for Notes {
             }
             Record::Etcd(response) => format!("etcd {}", response.header.revision),
             Record::Call(line) => match *line {
-                call::Line::Event(event) => format!("call {} {:?} {}", event.process, event.kind, event.function),
+                call::Line::Event(event) => {
+                    format!("call {} {:?} {}", event.process.as_deref().unwrap_or_default(), event.kind, event.function)
+                }
                 other => format!("{other:?}"),
             },
             Record::EtcdOperation(operation) => {
