@@ -57,6 +57,8 @@ fn a_program_without_the_proxies_says_how_to_get_one() {
 fn a_focus_leaves_out_what_is_elsewhere_and_says_so() {
     let mine = retrograde(&["check", "--client", "system:node:node-1", "--json", INCIDENT]);
     assert_eq!(mine.status.code(), Some(1));
+    let nobody = retrograde(&["check", "--client", "nobody", INCIDENT]);
+    assert!(text(&nobody).contains("No client's view was checked"), "{}", text(&nobody));
     let other = retrograde(&["check", "--client", "statefulset-controller", "--verbose", INCIDENT]);
     assert!(text(&other).contains("findings elsewhere are left out"), "{}", text(&other));
     assert!(!text(&other).contains("VIOLATION"));

@@ -118,13 +118,16 @@ fn sentence(report: &Report<'_>) -> String {
     let found = found.join(", ");
     let clients = || report.histories.iter().flat_map(|p| &p.judgement.clients);
     let total = clients().count() as u64;
+    // With a focus, the report may have no client of evidence that has some.
+    let has_clients = report.histories.iter().any(|part| !part.history.clients.is_empty());
     match report.verdict() {
         Verdict::Violated => {
             let misled = clients().filter(|c| c.verdict == Verdict::Violated).count() as u64;
             format!(
                 "{found}. {}",
                 match (misled, total) {
-                    (_, 0) => "No client is recorded: the records of servers contradict each other.".to_owned(),
+                    _ if !has_clients =>
+                        "No client is recorded: the records of servers contradict each other.".to_owned(),
                     (0, _) => "What the clients saw is consistent, but what they did with it is not.".to_owned(),
                     (m, t) => format!(
                         "{} of {} saw what no single order of writes explains.",
@@ -141,7 +144,7 @@ fn sentence(report: &Report<'_>) -> String {
             let besides = if found.is_empty() { String::new() } else { format!(" Besides: {found}.") };
             let held = clients().filter(|c| c.verdict == Verdict::Holds).count() as u64;
             let who = match (held, total - held) {
-                (0, 0) => "The evidence has no clients".to_owned(),
+                _ if !has_clients => "The evidence has no clients".to_owned(),
                 (0, _) => "No client's view was checked".to_owned(),
                 (1, 0) => "What the one client saw is consistent with one order of writes".to_owned(),
                 (held, 0) => format!("What all {held} clients saw is consistent with one order of writes"),
