@@ -1,6 +1,7 @@
 //! `retrograde pack` and `--cache` on the command line.
 #![cfg(feature = "cli")]
 
+use crate::support::draws::every;
 use crate::support::folder::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -173,7 +174,7 @@ fn a_cached_check_says_what_the_check_says_and_notices_every_change() {
 #[test]
 fn a_cached_check_of_any_history_says_what_the_check_says() {
     let cache = Folder::new();
-    let all = crate::support::committed::evidence();
+    let all = every(5, crate::support::committed::evidence());
     for path in &all {
         let path = path.to_str().unwrap();
         let direct = retrograde(&["check", "--json", path], cache.root());

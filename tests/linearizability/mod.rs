@@ -247,7 +247,7 @@ fn the_search_decides_as_every_order_does() {
 #[test]
 fn an_unseen_allocation_is_one_of_any_item_that_was_free() {
     let pools = provided::UnseenAllocations::new();
-    let count = over_histories(&pools.drawn, 4, 2_000, |_, shown, history, expected| {
+    let count = over_histories(&pools.drawn, 4, seeds(400).end, |_, shown, history, expected| {
         let mut meant: Vec<Vec<Call<Word, Word>>> = vec![Vec::new()];
         for (at, call) in history.calls().iter().enumerate() {
             let meanings = pools.meanings(call.operation, at).into_iter();
