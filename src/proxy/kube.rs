@@ -164,7 +164,7 @@ impl Connection {
         let (mut parts, body) = request.into_parts();
         let name = take_name(&mut parts.uri)?;
         let who = self.who(name, &parts.headers);
-        prefer_json(&mut parts.headers);
+        prefer_what_is_read(&mut parts.headers);
         let body = Limited::new(body, MAX_BYTES).collect().await.map_err(|_| Refusal::Body)?.to_bytes();
         let request: Request<Whole> = Request::from_parts(parts, Full::new(body));
         let is_recorded = is_recorded_request(&request);
@@ -255,11 +255,15 @@ fn take_name(uri: &mut Uri) -> Result<Option<String>, Refusal> {
     Ok(Some(name))
 }
 
-/// Leaves JSON as the only accepted content, if the client accepts it and others that the recorder does not read.
-fn prefer_json(headers: &mut HeaderMap) {
+/// Leaves JSON and CBOR as the only accepted content, if the client accepts one of them and others that the recorder does
+/// not read.
+fn prefer_what_is_read(headers: &mut HeaderMap) {
     let accepted = headers.get_all(header::ACCEPT).iter().map(|value| value.to_str().unwrap_or_default());
     let accepted: Vec<&str> = accepted.flat_map(|value| value.split(',')).map(str::trim).collect();
-    let is_read = |kind: &&&str| kind.to_ascii_lowercase().starts_with("application/json");
+    let is_read = |kind: &&&str| {
+        let kind = kind.to_ascii_lowercase();
+        ["application/json", "application/cbor"].iter().any(|read| kind.starts_with(read))
+    };
     let read: Vec<&str> = accepted.iter().filter(is_read).copied().collect();
     if read.is_empty() || read.len() == accepted.len() {
         return;
@@ -332,12 +336,12 @@ mod tests {
                 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
             ),
             ("application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"),
-            ("application/cbor, application/json;q=0.9, */*", "application/json;q=0.9"),
+            ("application/cbor, application/json;q=0.9, */*", "application/cbor, application/json;q=0.9"),
             ("*/*", "*/*"),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, asked.parse().unwrap());
-            prefer_json(&mut headers);
+            prefer_what_is_read(&mut headers);
             assert_eq!(headers[header::ACCEPT], passed);
         }
     }

@@ -5,6 +5,7 @@
 
 use super::body::{End, Tap, Tapped};
 use super::content::{Content, Encoding};
+use super::media::{Events, Media};
 use super::reduction::Reduction;
 use crate::assertion::{Capture, Exchange};
 use crate::history::{Verb, request};
@@ -32,8 +33,8 @@ const MAX_BYTES: usize = 64 << 20;
 ///
 /// Bodies are reduced to the identity of objects and the fields that the shipped declarations name; Secrets to their
 /// identity. Requests for tokens, and those that upgrade the connection (exec, attach, port-forward, proxy), are not
-/// recorded. An answer in protobuf or in an unknown encoding is recorded without its body, and [`Capture::error`]
-/// reports it.
+/// recorded. Bodies are JSON or CBOR. An answer in protobuf or in an unknown encoding is recorded without its body, and
+/// [`Capture::error`] reports it.
 #[derive(Debug)]
 pub struct KubeLayer<B> {
     capture: Capture,
@@ -106,7 +107,8 @@ where
             return Box::pin(async move { Ok(answer.await?.map(Tapped::plain)) });
         };
         let body = copy(request.body()).and_then(whole);
-        let body: Option<Value> = body.and_then(|body| serde_json::from_slice(&body).ok());
+        let media = Media::of(header(request.headers(), "content-type"));
+        let body = body.and_then(|body| media.unwrap_or(Media::Json).value(&body));
         let body = body.map(|body| asked.reduction.apply(&body));
         let exchange = capture.request(request.method().as_str(), &asked.uri, body.as_ref());
         let capture = capture.clone();
@@ -130,6 +132,11 @@ where
 #[cfg(feature = "proxy")]
 pub(crate) fn is_recorded_request<B>(request: &Request<B>) -> bool {
     Asked::of(request, &Fields::default()).is_some()
+}
+
+/// The text of a header; empty if it is missing.
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// The bytes of a body that is in memory.
@@ -183,11 +190,13 @@ struct Receiver {
     reduction: Reduction,
     status: u16,
     audit_id: String,
+    media: Media,
     /// `None`: the body cannot be decoded, or no longer.
     content: Option<Content>,
     /// Decoded bytes not yet recorded: a body, or the beginning of an event.
     rest: Vec<u8>,
-    watch: bool,
+    /// The events of a watch.
+    watch: Option<Events>,
 }
 
 impl Receiver {
@@ -198,17 +207,18 @@ impl Receiver {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Box<Receiver> {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        let (kind, encoding, audit_id) = (text("content-type"), text("content-encoding"), text("audit-id"));
-        let watch = asked.watch && status.is_success();
-        let is_json = kind.is_empty() || kind.to_ascii_lowercase().contains("json");
-        let content = Encoding::of(&encoding).filter(|_| is_json).map(Content::new);
+        let (kind, encoding) = (header(headers, "content-type"), header(headers, "content-encoding"));
+        let audit_id = header(headers, "audit-id").to_owned();
+        let media = Media::of(kind);
+        let content = Encoding::of(encoding).filter(|_| media.is_some()).map(Content::new);
+        let media = media.unwrap_or(Media::Json);
+        let watch = (asked.watch && status.is_success()).then(|| media.events());
         if content.is_none() {
             capture.note(format!(
-                "expected JSON in the answer to {}, found {kind} {encoding}; its body is not recorded",
+                "expected JSON or CBOR in the answer to {}, found {kind} {encoding}; its body is not recorded",
                 asked.uri
             ));
-        } else if watch {
+        } else if watch.is_some() {
             // The stream begins. If no event can be read, the request stays without an answer.
             exchange.response(status.as_u16(), &audit_id, None::<&Value>);
         }
@@ -218,24 +228,33 @@ impl Receiver {
             reduction: asked.reduction,
             status: status.as_u16(),
             audit_id,
+            media,
             content,
             rest: Vec::new(),
             watch,
         })
     }
 
-    /// Records the complete events.
+    /// Records the complete events of a watch.
     fn events(&mut self) {
+        let Some(events) = &mut self.watch else { return };
         let mut at = 0;
-        while let Some(end) = self.rest[at..].iter().position(|byte| *byte == b'\n') {
-            let line = self.rest[at..at + end].trim_ascii();
-            at += end + 1;
-            if line.is_empty() {
-                continue;
-            }
-            let Ok(event) = serde_json::from_slice::<Value>(line) else {
+        loop {
+            let event = match events.end(&self.rest[at..]) {
+                Ok(None) => break,
+                Ok(Some(length)) => {
+                    let event = &self.rest[at..at + length];
+                    at += length;
+                    if self.media == Media::Json && event.trim_ascii().is_empty() {
+                        continue;
+                    }
+                    self.media.value(event)
+                }
+                Err(_) => None,
+            };
+            let Some(event) = event else {
                 self.give_up(
-                    "expected a watch event as JSON, found another line; the rest of the watch is not recorded",
+                    "expected a watch event as JSON or CBOR, found other content; the rest of the watch is not recorded",
                 );
                 return;
             };
@@ -257,7 +276,7 @@ impl Tap for Receiver {
         let Some(content) = &mut self.content else { return };
         if !content.decode(bytes, &mut self.rest) {
             self.give_up("expected an answer in its stated encoding, found damaged content; its body is not recorded");
-        } else if self.watch {
+        } else {
             self.events();
         }
         if self.rest.len() > MAX_BYTES {
@@ -266,7 +285,8 @@ impl Tap for Receiver {
     }
 
     fn end(self: Box<Self>, end: End<'_>) {
-        let Receiver { capture, mut exchange, reduction, status, audit_id, content, mut rest, watch } = *self;
+        let Receiver { capture, mut exchange, reduction, status, audit_id, media, content, mut rest, watch } = *self;
+        let watch = watch.is_some();
         match end {
             // The delivered events are unknown, so the watch stays open.
             _ if watch && content.is_none() => {}
@@ -279,10 +299,9 @@ impl Tap for Receiver {
                 let last = content.and_then(Content::finish);
                 let readable = last.is_some();
                 rest.extend(last.unwrap_or_default());
-                let body = serde_json::from_slice(&rest).ok().filter(|_| readable);
-                let body: Option<Value> = body.map(|body: Value| reduction.apply(&body));
+                let body = media.value(&rest).filter(|_| readable).map(|body| reduction.apply(&body));
                 if body.is_none() && readable && !rest.trim_ascii().is_empty() {
-                    capture.note("expected a body as JSON, found other content; it is not recorded".to_owned());
+                    capture.note("expected a body as JSON or CBOR, found other content; it is not recorded".to_owned());
                 }
                 exchange.response(status, &audit_id, body.as_ref());
             }

@@ -1,6 +1,7 @@
 //! KubeLayer over HTTP bodies and a server without a network.
 
 use super::kube::KubeLayer;
+use super::media::tests::cbor;
 use super::specimen::{Boxed, Pieces, read, run};
 use crate::assertion::{Capture, Subject};
 use crate::check::testing::trial::declared;
@@ -146,8 +147,8 @@ fn answer(status: u16, kind: &str, body: Boxed) -> Response<Boxed> {
     builder.body(body).unwrap()
 }
 
-fn in_pieces(text: &str, size: usize) -> Boxed {
-    bytes(text.as_bytes().chunks(size).map(Some))
+fn in_pieces(body: &[u8], size: usize) -> Boxed {
+    bytes(body.chunks(size).map(Some))
 }
 
 fn pod(name: &str, version: u32) -> Value {
@@ -175,29 +176,69 @@ const JSON: &str = "application/json";
 const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=105";
 
+/// A way to write a text of JSON, with its media types for a body and for a stream.
+type Written = (fn(&str) -> Vec<u8>, [&'static str; 2]);
+
+const WRITTEN: [Written; 2] = [
+    (|text| text.as_bytes().to_vec(), [JSON, "application/json;stream=watch"]),
+    (|text| cbor(&serde_json::from_str(text).unwrap()), ["application/cbor", "application/cbor-seq"]),
+];
+
 /// A client that lists, watches and lists again, the second time at this version.
-fn relisting(version: &str, of: u32, size: usize) -> Recorded {
+fn relisting(version: &str, of: u32, size: usize, (written, [body, stream]): Written) -> Recorded {
     let recorded = Recorded::new();
-    let first = list(105, &[pod("web-0", 100)]);
-    let passed = recorded.ask("GET", PODS, "", answer(200, JSON, in_pieces(&first, size)));
-    assert_eq!(passed.0, first.as_bytes());
-    let stream = event("MODIFIED", &pod("web-0", 110)) + &event("DELETED", &pod("web-0", 115));
-    let passed = recorded.ask("GET", WATCH, "", answer(200, JSON, in_pieces(&stream, size)));
-    assert_eq!(passed.0, stream.as_bytes());
+    let first = written(&list(105, &[pod("web-0", 100)]));
+    let passed = recorded.ask("GET", PODS, "", answer(200, body, in_pieces(&first, size)));
+    assert_eq!(passed.0, first);
+    let events = [event("MODIFIED", &pod("web-0", 110)), event("DELETED", &pod("web-0", 115))];
+    let events = events.map(|event| written(&event)).concat();
+    let passed = recorded.ask("GET", WATCH, "", answer(200, stream, in_pieces(&events, size)));
+    assert_eq!(passed.0, events);
     let pods = if of < 115 { vec![pod("web-0", 100)] } else { vec![] };
-    recorded.ask("GET", &format!("{PODS}{version}"), "", answer(200, JSON, in_pieces(&list(of, &pods), size)));
+    let last = written(&list(of, &pods));
+    recorded.ask("GET", &format!("{PODS}{version}"), "", answer(200, body, in_pieces(&last, size)));
     recorded
 }
 
 #[test]
 fn a_stale_relist_is_convicted_and_a_fresh_one_is_not_wherever_the_stream_is_cut() {
-    for size in (1..50).chain([1 << 20]) {
-        let stale = relisting("?resourceVersion=0", 105, size);
-        let (verdict, rules) = stale.judged();
-        assert_eq!((verdict, rules), (Verdict::Violated, vec!["monotonic-reads"]), "{}", stale.text());
-        assert_eq!(stale.capture.error(), None);
-        assert_eq!(relisting("", 120, size).judged(), (Verdict::Holds, vec![]));
+    for written in WRITTEN {
+        for size in (1..50).chain([1 << 20]) {
+            let stale = relisting("?resourceVersion=0", 105, size, written);
+            let (verdict, rules) = stale.judged();
+            assert_eq!((verdict, rules), (Verdict::Violated, vec!["monotonic-reads"]), "{}", stale.text());
+            assert_eq!(stale.capture.error(), None);
+            assert_eq!(relisting("", 120, size, written).judged(), (Verdict::Holds, vec![]));
+        }
     }
+}
+
+#[test]
+fn a_request_in_cbor_is_recorded_as_the_same_request_in_json() {
+    let [json, binary] = WRITTEN.map(|(written, [kind, _])| {
+        let recorded = Recorded::new();
+        let body = written(&pod("a", 7).to_string());
+        let answer = answer(201, kind, bytes([Some(&*body)]));
+        let mut service =
+            KubeLayer::new(recorded.capture.clone(), copied).layer(Server(Arc::new(Mutex::new(Some(Ok(answer))))));
+        let body = Pieces([Some(Frame::data(Bytes::from(body)))].into());
+        let request = Request::post("/api/v1/namespaces/default/pods").header("content-type", kind).body(body).unwrap();
+        run(async { read(Boxed::tapped(service.call(request).await.unwrap().into_body())).await });
+        recorded.lines()
+    });
+    assert_eq!(json, binary);
+    assert_eq!((json.len(), &json[0]["body"]["metadata"]["name"]), (2, &json!("a")));
+}
+
+#[test]
+fn a_watch_in_cbor_that_is_malformed_stays_open() {
+    let recorded = Recorded::new();
+    let mut stream = cbor(&json!({"type": "ADDED", "object": pod("a", 106)}));
+    stream.extend([0xff, 0xff]);
+    recorded.ask("GET", WATCH, "", answer(200, "application/cbor-seq", in_pieces(&stream, 10)));
+    let kinds: Vec<Value> = recorded.lines().iter().map(|line| line["kind"].clone()).collect();
+    assert_eq!(kinds, ["request", "response", "event"]);
+    assert!(recorded.capture.error().is_some());
 }
 
 #[test]
@@ -329,7 +370,12 @@ fn options_of_a_deletion_are_kept_without_their_kind() {
     let recorded = Recorded::new();
     let options = r#"{"dryRun":["All"],"gracePeriodSeconds":0,"metadata":{}}"#;
     let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Success","details":{"uid":"u1"}}"#;
-    recorded.ask("DELETE", "/api/v1/namespaces/default/pods/web-0", options, answer(200, JSON, in_pieces(gone, 9)));
+    recorded.ask(
+        "DELETE",
+        "/api/v1/namespaces/default/pods/web-0",
+        options,
+        answer(200, JSON, in_pieces(gone.as_bytes(), 9)),
+    );
     let request = &recorded.lines()[0]["body"];
     assert_eq!((&request["dryRun"], &request["gracePeriodSeconds"]), (&json!(["All"]), &json!(0)));
 }

@@ -41,6 +41,8 @@ mod kube;
 #[cfg(all(test, feature = "tower"))]
 mod kube_tests;
 #[cfg(feature = "tower")]
+mod media;
+#[cfg(feature = "tower")]
 mod reduction;
 #[cfg(all(test, feature = "tower"))]
 mod specimen;

@@ -154,6 +154,37 @@ fn clients_are_recorded_with_the_names_of_the_audit_log_and_without_secrets() {
 }
 
 #[test]
+fn a_client_that_accepts_only_cbor_is_recorded_as_one_that_accepts_json() {
+    let Some(server) = KubeServer::shared() else { return };
+    let _one = ONE_AT_A_TIME.lock();
+    let folder = Folder::new();
+    let captures = folder.text("captures");
+    let proxy = serving(&server, &["-o", &captures]);
+    let at = proxy.address;
+    created(&ask(at, "POST", CONFIGMAPS, &[("User-Agent", "writer/1")], &map("listed")));
+
+    let clients = [("json", "application/json"), ("cbor", "application/cbor")];
+    let path = |name: &str, query: &str| format!("/client/{name}{CONFIGMAPS}{query}");
+    let lists = clients.map(|(name, accept)| ask(at, "GET", &path(name, ""), &[("Accept", accept)], ""));
+    let list: Value = serde_json::from_str(&lists[0].body).expect("a list");
+    assert!(serde_json::from_str::<Value>(&lists[1].body).is_err(), "the server answered in JSON");
+    let query =
+        format!("?watch=1&resourceVersion={}", list["metadata"]["resourceVersion"].as_str().expect("a revision"));
+    let mut watches = clients.map(|(name, accept)| open(at, "GET", &path(name, &query), &[("Accept", accept)], ""));
+    created(&ask(at, "POST", CONFIGMAPS, &[("User-Agent", "writer/1")], &map("watched")));
+    assert!(watches.iter_mut().all(|watch| watch.next().is_some()));
+    assert_eq!(proxy.end("-TERM").code, Some(0));
+
+    let files = whole_files(Path::new(&captures));
+    let [json, cbor] = ["json.jsonl", "cbor.jsonl"].map(|name| {
+        let seen = |line: &Value| (line["kind"].clone(), line["body"].clone(), line["event"].clone());
+        capture(&files, name)[1..].iter().map(seen).collect::<Vec<_>>()
+    });
+    assert_eq!(json, cbor);
+    assert_eq!(of_kind(capture(&files, "cbor.jsonl"), "event").len(), 1);
+}
+
+#[test]
 fn kubectl_and_python_are_recorded_as_they_are() {
     let Some(server) = KubeServer::shared() else { return };
     let _one = ONE_AT_A_TIME.lock();

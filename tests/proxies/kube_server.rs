@@ -99,6 +99,7 @@ impl KubeServer {
             // No service accounts are created here.
             ("disable-admission-plugins", "ServiceAccount"),
             ("endpoint-reconciler-type", "none"),
+            ("feature-gates", "CBORServingAndStorage=true"),
         ];
         servers.spawn(&binaries, "kube-apiserver", &api);
         Some(servers)
