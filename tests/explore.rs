@@ -53,6 +53,16 @@ expectations fresh-list: one-child 4
 optimistic-locking: one-pod-on-the-node 6
 optimistic-locking fresh-reads: one-pod-on-the-node 6
 optimistic-locking if-version: one-pod-on-the-node 0
+leader-election: one-leader-writes 7
+leader-election fencing-token: one-leader-writes 0
+leader-election if-version: one-leader-writes 7
+leader-election if-version-and-lock-last: one-leader-writes 0
+leader-election lock-again: one-leader-writes 8
+finalizer: own-volume 9
+finalizer finalizer: own-volume 0
+finalizer finalizer-and-cached-reads: own-volume 13
+finalizer finalizer-removed-first: own-volume 13
+finalizer owner-check: own-volume 0
 ";
 
 #[test]
@@ -218,6 +228,22 @@ fn each_planted_fault_is_found() {
         ),
         ("expectations", "expectations-and-a-fresh-list", "size(pods) > 0", "true", "one-child"),
         ("optimistic-locking", "if-version", r#""second.take" = { if-version = true }"#, "", "one-pod-on-the-node"),
+        ("leader-election", "fencing-token", "shared.term <= 1", "true", "one-leader-writes"),
+        (
+            "leader-election",
+            "if-version-and-lock-last",
+            "if-version = true }\n\n",
+            "if-version = false }\n\n",
+            "one-leader-writes",
+        ),
+        (
+            "finalizer",
+            "finalizer",
+            r#"deletionTimestamp)", else = "gone""#,
+            r#"deletionTimestamp)", else = "release""#,
+            "own-volume",
+        ),
+        ("finalizer", "owner-check", "volume.claim == claim.metadata.uid", "true", "own-volume"),
     ];
     for (name, fix, from, to, property) in faults {
         let text = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).expect("a protocol");
@@ -255,6 +281,54 @@ fn the_protocol_of_the_page_gives_what_the_page_says() {
     let counterexample = sold_twice.properties[0].1.as_ref().expect("a run");
     assert_eq!((counterexample.steps, &*counterexample.violated), (6, &["invariant"][..]), "{}", counterexample.sketch);
     assert_eq!(found(Some("optimistic-locking")).is_safe(), Some(true));
+}
+
+#[test]
+fn finalizers_hold_an_object_until_the_last_one_is_removed() {
+    let text = r#"
+        name = "held"
+        limits = { servers = 1, writes = 8, crashes = 0, breaks = 0 }
+        rules = """
+        [[invariant]]
+        name = "no-end"
+        title = "no run ends"
+        resource = "claims.example.com"
+        scope = "live"
+        expression = "objects.all(o, o.metadata.name != 'end')"
+        """
+        [[client]]
+        name = "user"
+        steps = [
+            { create = "claims.example.com/data", fields = "{'metadata': {'finalizers': ['a', 'b']}}" },
+            { delete = "claims.example.com/data" },
+            { delete = "claims.example.com/data" },
+            { patch = "claims.example.com/data", fields = "{'metadata': {'finalizers': ['a', 'c']}}", on-conflict = "next" },
+            { patch = "claims.example.com/data", fields = "{'metadata': {'finalizers': ['a']}}" },
+            { create = "claims.example.com/data", on-conflict = "next" },
+            { patch = "claims.example.com/data", fields = "{'metadata': {'finalizers': []}}" },
+            { create = "claims.example.com/data" },
+            { create = "claims.example.com/end" },
+        ]
+    "#;
+    let found = variant(text, None, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
+    let counterexample = found.properties[0].1.as_ref().expect("the run");
+    let lines = counterexample.sketch.lines().filter_map(|line| line.strip_prefix("user/1@A  "));
+    let answers: Vec<&str> = lines.filter_map(|line| line.split(" => ").nth(1)).collect();
+    assert_eq!(
+        answers,
+        [
+            "claims/data:u1@102[finalizer=a finalizer=b]",
+            "claims/data:u1@103[deleting finalizer=a finalizer=b]",
+            "claims/data:u1@103[deleting finalizer=a finalizer=b]",
+            "!422",
+            "claims/data:u1@104[deleting finalizer=a]",
+            "!409",
+            "claims/data:u1@104[gone]",
+            "claims/data:u2@106[]",
+            "claims/end:u3@107[]",
+        ]
+    );
+    assert_eq!(counterexample.violated, ["invariant"]);
 }
 
 #[test]

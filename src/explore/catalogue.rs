@@ -1,7 +1,7 @@
 //! The shipped protocols.
 
 /// Name and text of each shipped protocol, in the order in which they are listed.
-pub const PROTOCOLS: [(&str, &str); 7] = [
+pub const PROTOCOLS: [(&str, &str); 9] = [
     ("kubelet-restart", include_str!("protocols/kubelet-restart.toml")),
     ("node-name-reuse", include_str!("protocols/node-name-reuse.toml")),
     ("ip-reconciler", include_str!("protocols/ip-reconciler.toml")),
@@ -9,6 +9,8 @@ pub const PROTOCOLS: [(&str, &str); 7] = [
     ("reflector", include_str!("protocols/reflector.toml")),
     ("expectations", include_str!("protocols/expectations.toml")),
     ("optimistic-locking", include_str!("protocols/optimistic-locking.toml")),
+    ("leader-election", include_str!("protocols/leader-election.toml")),
+    ("finalizer", include_str!("protocols/finalizer.toml")),
 ];
 
 /// The text of a shipped protocol.

@@ -12,6 +12,25 @@ pub type ContentId = u16;
 pub struct Contents {
     table: Mutex<Table>,
     merged: RwLock<FxHashMap<(ContentId, ContentId), ContentId>>,
+    /// For each content, what its metadata says about a deletion.
+    deletions: RwLock<Vec<Deletion>>,
+}
+
+/// What an object's metadata says about its deletion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// Finalizers hold the object.
+    pub is_held: bool,
+    /// The deletion has begun.
+    pub has_begun: bool,
+}
+
+impl Deletion {
+    fn of(content: &Value) -> Deletion {
+        let of = |name| content.get("metadata").and_then(|metadata| metadata.get(name));
+        let is_held = of("finalizers").and_then(Value::as_array).is_some_and(|finalizers| !finalizers.is_empty());
+        Deletion { is_held, has_begun: of("deletionTimestamp").is_some() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -28,8 +47,10 @@ impl Contents {
         if let Some(&number) = table.numbers.get(&text) {
             return Some(number);
         }
+        let deletion = Deletion::of(&value);
         table.values.push(Arc::new(value));
         let number = ContentId::try_from(table.values.len()).ok()?;
+        self.deletions.write().ok()?.push(deletion);
         table.numbers.insert(text, number);
         Some(number)
     }
@@ -39,6 +60,13 @@ impl Contents {
         let table = self.table.lock();
         let value = table.ok().and_then(|table| table.values.get(usize::from(number).checked_sub(1)?).cloned());
         value.unwrap_or_else(|| Arc::new(Value::Null))
+    }
+
+    /// What a content says about the deletion of its object.
+    pub fn deletion(&self, number: ContentId) -> Deletion {
+        let deletions = self.deletions.read().ok();
+        let known = deletions.and_then(|known| known.get(usize::from(number).checked_sub(1)?).copied());
+        known.unwrap_or_default()
     }
 
     /// A content after a merge patch (RFC 7386).

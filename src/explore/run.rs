@@ -278,31 +278,45 @@ impl Run<'_> {
         };
         let answered = |at: u8| self.object(after, at);
         let current = machine.layout.current(before, key);
-        let answer = |deleted: bool| match outcome {
-            Outcome::Committed(at) if deleted => format!("ok:u{}", machine.layout.change(after, at).uid),
-            Outcome::Committed(at) => answered(at),
-            Outcome::Unchanged => current.map_or_else(|| "?".to_owned(), |(version, _)| answered(version)),
-            Outcome::Conflict => "!409".to_owned(),
-            Outcome::Missing => "!404".to_owned(),
-            Outcome::Unanswered(_) => "?".to_owned(),
-        };
         let sent = fields.and_then(|expression| machine.fields_of(before, actor.client, expression));
+        let is_gone = |at: u8| machine.layout.change(after, at).content == 0;
+        let answer = match (outcome, current) {
+            // The answer to a write that removes the last finalizer is the object with its former version.
+            (Outcome::Committed(at), Some((version, change))) if is_gone(at) && sent.is_some() => {
+                let mut last = (*machine.contents.value(change.content)).clone();
+                if let Some(metadata) = last["metadata"].as_object_mut() {
+                    metadata.remove("finalizers");
+                    metadata.remove("deletionTimestamp");
+                }
+                let fields = self.attributes(&last, before);
+                let fields = fields.trim_end_matches(']');
+                let space = if fields.ends_with('[') { "" } else { " " };
+                format!("{}:u{}@{}{fields}{space}gone]", self.key(key), change.uid, revision(version))
+            }
+            (Outcome::Committed(at), _) if is_gone(at) => format!("ok:u{}", machine.layout.change(after, at).uid),
+            (Outcome::Committed(at), _) => answered(at),
+            (Outcome::Unchanged, current) => current.map_or_else(|| "?".to_owned(), |(version, _)| answered(version)),
+            (Outcome::Conflict, _) => "!409".to_owned(),
+            (Outcome::Invalid, _) => "!422".to_owned(),
+            (Outcome::Missing, _) => "!404".to_owned(),
+            (Outcome::Unanswered(_), _) => "?".to_owned(),
+        };
         let sent = sent.map(|fields| self.attributes(&fields, before)).unwrap_or_default();
         let name = self.key(key);
         let text = match step.act {
-            Act::Create { .. } => format!("CREATE {name}{sent}{decision} => {}", answer(false)),
+            Act::Create { .. } => format!("CREATE {name}{sent}{decision} => {answer}"),
             Act::Patch { .. } => {
                 let test = if preconditions.version && known > 0 {
                     format!(" test(@{})", revision(known))
                 } else {
                     String::new()
                 };
-                format!("PATCH {name}{uid}{sent}{test}{decision} => {}", answer(false))
+                format!("PATCH {name}{uid}{sent}{test}{decision} => {answer}")
             }
             _ => {
                 let at =
                     if preconditions.version && known > 0 { format!("@{}", revision(known)) } else { String::new() };
-                format!("DELETE {name}{uid}{at}{decision} => {}", answer(true))
+                format!("DELETE {name}{uid}{at}{decision} => {answer}")
             }
         };
         self.act(actor.client, server, &text);
@@ -335,12 +349,14 @@ impl Run<'_> {
     /// Fields as attributes of a sketch.
     fn attributes(&self, fields: &Json, state: &State) -> String {
         let mut found = Vec::new();
-        flatten(fields, "", &mut |path, value| {
-            if path == ".owner" {
-                found.extend(value.as_str().map(|uid| self.owner(uid, state)));
-            } else {
-                found.push(format!("{path}={}", value));
+        flatten(fields, "", &mut |path, value| match path {
+            ".owner" => found.extend(value.as_str().map(|uid| self.owner(uid, state))),
+            ".metadata.deletionTimestamp" => found.push("deleting".to_owned()),
+            ".metadata.finalizers" => {
+                let finalizers = value.as_array().into_iter().flatten().filter_map(Json::as_str);
+                found.extend(finalizers.map(|finalizer| format!("finalizer={finalizer}")));
             }
+            _ => found.push(format!("{path}={value}")),
         });
         format!("[{}]", found.join(" "))
     }

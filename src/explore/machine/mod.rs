@@ -29,6 +29,8 @@ pub struct Machine {
     knowledge: Knowledge,
     /// The content without fields.
     empty: ContentId,
+    /// The patch by which a deletion begins, if finalizers hold the object.
+    deleting: ContentId,
     initial: State,
     is_reduced: bool,
     /// Transitions so far that cost something: quorum reads, and refused writes.
@@ -62,6 +64,8 @@ pub enum Outcome {
     Unchanged,
     /// A precondition failed, or the name was taken.
     Conflict,
+    /// The write adds a finalizer to an object whose deletion has begun.
+    Invalid,
     /// There is no such object.
     Missing,
     /// No answer came. The revision at which it was committed, if it was.
@@ -137,6 +141,8 @@ impl Machine {
             layout.clear(&mut initial, &protocol, client);
         }
         let empty = contents.number(serde_json::json!({})).unwrap_or_default();
+        let deleting = serde_json::json!({"metadata": {"deletionTimestamp": "2026-03-02T09:00:00Z"}});
+        let deleting = contents.number(deleting).unwrap_or_default();
         let knowledge = Knowledge::default();
         let mut machine = Machine {
             protocol,
@@ -144,6 +150,7 @@ impl Machine {
             contents,
             knowledge,
             empty,
+            deleting,
             initial,
             is_reduced,
             quorum_reads: AtomicU64::new(0),
@@ -351,7 +358,7 @@ impl TransitionSystem for Machine {
         self.transitions(state, &mut |state, broken, event, _| {
             match event {
                 Event::Read { actor, server, .. } if self.is_quorum(actor.step, server) => cost.quorum_reads += 1,
-                Event::Wrote { outcome: Outcome::Conflict, .. } => cost.refused_writes += 1,
+                Event::Wrote { outcome: Outcome::Conflict | Outcome::Invalid, .. } => cost.refused_writes += 1,
                 _ => {}
             }
             visit(state, broken);

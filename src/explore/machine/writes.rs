@@ -1,6 +1,7 @@
 //! Writes: requests from what a client knows, and their commit or refusal by etcd.
 
 use super::{Actor, Event, Machine, Outcome, Visit};
+use crate::explore::content::ContentId;
 use crate::explore::knowledge::Computed;
 use crate::explore::protocol::{Act, Preconditions};
 use crate::explore::state::{Change, Fault, LateWrite, State};
@@ -37,7 +38,7 @@ impl Machine {
             self.layout.note_write(&mut after, actor.client, resource, revision);
         }
         let next = match outcome {
-            Outcome::Conflict => declared.on_conflict,
+            Outcome::Conflict | Outcome::Invalid => declared.on_conflict,
             Outcome::Missing => declared.on_missing,
             _ => declared.next,
         };
@@ -109,6 +110,14 @@ impl Machine {
         Some(Some(sent))
     }
 
+    /// Whether a content has a finalizer that the content before it has not.
+    fn adds_finalizer(&self, before: ContentId, after: ContentId) -> bool {
+        let [before, after] = [before, after].map(|content| self.contents.value(content));
+        let finalizers = |content: &serde_json::Value| content["metadata"]["finalizers"].as_array().cloned();
+        let before = finalizers(&before).unwrap_or_default();
+        finalizers(&after).unwrap_or_default().iter().any(|finalizer| !before.contains(finalizer))
+    }
+
     /// Commits a write or refuses it. `None` if the log is full.
     pub(super) fn commit(&self, state: &mut State, sent: LateWrite) -> Option<(Outcome, Broken)> {
         let declared = &self.protocol.steps[usize::from(sent.step)];
@@ -133,9 +142,22 @@ impl Machine {
                 if content == change.content {
                     return Some((Outcome::Unchanged, 0));
                 }
+                let deletion = self.contents.deletion(content);
+                if deletion.has_begun && self.adds_finalizer(change.content, content) {
+                    return Some((Outcome::Invalid, 0));
+                }
+                // Without its last finalizer, an object whose deletion has begun is gone.
+                let content = if deletion.has_begun && !deletion.is_held { 0 } else { content };
                 Change { content, client: sent.client, ..change }
             }
-            (_, Some((_, change))) => Change { content: 0, client: sent.client, ..change },
+            (_, Some((_, change))) => {
+                let deletion = self.contents.deletion(change.content);
+                if deletion.is_held && deletion.has_begun {
+                    return Some((Outcome::Unchanged, 0));
+                }
+                let content = if deletion.is_held { self.contents.merge(change.content, self.deleting)? } else { 0 };
+                Change { content, client: sent.client, ..change }
+            }
         };
         if !self.layout.has_room(state) {
             return None;
