@@ -21,17 +21,13 @@ pub(in crate::ingest) fn end(bytes: &[u8], from: usize) -> Option<usize> {
             _ => at += 1,
         }
     }
-    while at.saturating_add(STEP) <= bytes.len() {
-        // Behind an escape, `at` may be the last byte of it or one behind the text.
-        let (Some(here), Some(one), Some(two)) =
-            (bytes.get(at..at + STEP), bytes.get(at - 1..at + STEP - 1), bytes.get(at - 2..at + STEP - 2))
-        else {
-            break;
-        };
+    // Behind an escape, `at` may be the last byte of it or one behind the text.
+    while let Some(near) = at.checked_sub(2).and_then(|from| bytes.get(from..)?.first_chunk::<{ STEP + 2 }>()) {
         // A quote ends the string if no backslash is in front of it, and may if two are.
         let mut may_end = 0;
-        for ((byte, one), two) in here.iter().zip(one).zip(two) {
-            may_end |= u8::from(*byte == b'"') & (u8::from(*one != b'\\') | u8::from(*two == b'\\'));
+        for place in 0..STEP {
+            let (two, one, byte) = (near[place], near[place + 1], near[place + 2]);
+            may_end |= u8::from(byte == b'"') & (u8::from(one != b'\\') | u8::from(two == b'\\'));
         }
         if may_end != 0 {
             for quote in (at..at + STEP).filter(|at| bytes[*at] == b'"') {
@@ -125,8 +121,8 @@ static ODD: [u8; 256] = {
 /// none, or ends inside an escape.
 pub(in crate::ingest) fn without_escapes(inner: &str) -> Option<String> {
     let mut odd = 0;
-    let (text, length) = without_marks(inner.as_bytes(), b'\\', |escaped, is_escaped| {
-        odd |= u8::from(is_escaped) & ODD[usize::from(escaped)];
+    let (text, length) = without_marks(inner.as_bytes(), b'\\', |escaped| {
+        odd |= ODD[usize::from(escaped)];
         Some(MEANINGS[usize::from(escaped)])
     });
     if length < inner.len() || odd != 0 {
@@ -138,57 +134,76 @@ pub(in crate::ingest) fn without_escapes(inner: &str) -> Option<String> {
 /// The text of a quoted field of CSV, in which a quote is written twice, up to the quote that ends it; and that quote's
 /// offset. Input: the bytes behind the first quote.
 pub(in crate::ingest) fn without_doubled_quotes(inner: &[u8]) -> (Vec<u8>, usize) {
-    without_marks(inner, b'"', |next, _| (next == b'"').then_some(next))
+    without_marks(inner, b'"', |next| (next == b'"').then_some(next))
 }
 
+/// Bytes that are searched at once: a mark is a bit of a word.
+const BLOCK: usize = 64;
+
+/// Bytes that are copied at once, since marks are seldom farther apart.
+const COPY: usize = 16;
+
 /// Copies bytes, and replaces each `mark` with the byte behind it by the `meaning` of that byte. The text ends in front
-/// of a mark without a meaning, or of a mark that is the last byte. Also returns the length that was read. The function
-/// also calls `meaning` with `false` for a byte behind no mark, and ignores the result.
-fn without_marks(bytes: &[u8], mark: u8, mut meaning: impl FnMut(u8, bool) -> Option<u8>) -> (Vec<u8>, usize) {
-    let mut text = vec![0; bytes.len() + WORD];
-    let (mut at, mut length) = (0, 0);
-    // Marks are everywhere and follow no pattern, so a step has no branch that depends on whether it met one.
-    while let Some(near) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORD + 1 }>())
-        && let Some(word) = near.first_chunk()
+/// of a mark without a meaning, or of a mark that is the last byte. Also returns the length that was read.
+fn without_marks(bytes: &[u8], mark: u8, mut meaning: impl FnMut(u8) -> Option<u8>) -> (Vec<u8>, usize) {
+    let mut text = vec![0; bytes.len() + COPY];
+    // Bytes that were searched, bytes that were copied or replaced, and what became of them.
+    let (mut at, mut read, mut length) = (0, 0, 0);
+    while bytes.len() - at > BLOCK + COPY
+        && let Some(block) = bytes[at..].first_chunk()
     {
-        text[length..length + WORD].copy_from_slice(word);
-        let plain = bytes_before(*word, mark);
-        let is_met = plain < WORD;
-        match meaning(near[plain + usize::from(is_met)], is_met) {
-            Some(byte) => text[length + plain] = byte,
-            None if is_met => {
-                text.truncate(length + plain);
-                return (text, at + plain);
-            }
-            None => {}
+        let mut bits = places(block, mark);
+        if read > at {
+            // The mark in front of the block has replaced its first byte.
+            bits &= !1;
         }
-        length += plain + usize::from(is_met);
-        at += plain + 2 * usize::from(is_met);
+        while bits != 0 {
+            let place = bits.trailing_zeros() as usize;
+            let plain = at + place - read;
+            match (bytes[read..].first_chunk::<COPY>(), text[length..].first_chunk_mut()) {
+                (Some(from), Some(to)) if plain <= COPY => *to = *from,
+                _ => text[length..length + plain].copy_from_slice(&bytes[read..read + plain]),
+            }
+            length += plain;
+            let next = bytes[at + place + 1];
+            let Some(byte) = meaning(next) else {
+                text.truncate(length);
+                return (text, at + place);
+            };
+            text[length] = byte;
+            length += 1;
+            read = at + place + 2;
+            // A mark behind a mark is replaced with it.
+            bits &= !(1 << place | u64::from(next == mark) << place << 1);
+        }
+        at += BLOCK;
     }
-    while let Some(byte) = bytes.get(at) {
+    if read < at {
+        text[length..length + at - read].copy_from_slice(&bytes[read..at]);
+        length += at - read;
+        read = at;
+    }
+    while let Some(byte) = bytes.get(read) {
         text[length] = *byte;
         if *byte == mark {
-            let Some(byte) = bytes.get(at + 1).and_then(|next| meaning(*next, true)) else { break };
+            let Some(byte) = bytes.get(read + 1).and_then(|next| meaning(*next)) else { break };
             text[length] = byte;
-            at += 1;
+            read += 1;
         }
-        at += 1;
+        read += 1;
         length += 1;
     }
     text.truncate(length);
-    (text, at)
+    (text, read)
 }
 
-/// Bytes that are copied at once.
-const WORD: usize = 8;
-
-/// How many bytes of a word are in front of the first one that is `mark`: all if none is.
-fn bytes_before(word: [u8; WORD], mark: u8) -> usize {
-    const LOW: u64 = u64::from_ne_bytes([0x01; WORD]);
-    // A byte of `other` is zero where the word has the mark. The lowest high bit of `zeros` is at the first zero byte.
-    let other = u64::from_le_bytes(word) ^ (LOW * mark as u64);
-    let zeros = other.wrapping_sub(LOW) & !other & (LOW << 7);
-    zeros.trailing_zeros() as usize / 8
+/// A bit for each byte that is the mark, the first byte lowest.
+fn places(block: &[u8; BLOCK], mark: u8) -> u64 {
+    // A product with this word moves bit 0 of each of eight bytes into the highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let is_mark = block.map(|byte| u8::from(byte == mark));
+    let words = is_mark.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.rev().fold(0, |bits, word| bits << 8 | word.wrapping_mul(GATHER) >> 56)
 }
 
 #[cfg(test)]
@@ -274,17 +289,18 @@ mod tests {
         for _ in 0..20_000 {
             let marks = random.u8(1..90);
             let mark = if random.bool() { b'\\' } else { b'"' };
-            let bytes: Vec<u8> = (0..random.usize(..60))
-                .map(|_| if random.u8(..100) < marks { mark } else { random.u8(b'a'..=b'd') })
+            let longest = if random.bool() { 60 } else { 400 };
+            let bytes: Vec<u8> = (0..random.usize(..longest))
+                .map(|_| if random.u8(..100) < marks { mark } else { random.u8(b'a'..=b'z') })
                 .collect();
             // Like escapes, of which one is none.
-            let meaning = |next: u8, _: bool| (next != b'd').then_some(next.to_ascii_uppercase());
+            let meaning = |next: u8| (next != b'q').then_some(next.to_ascii_uppercase());
             let (mut text, mut at) = (Vec::new(), 0);
             while let Some(&byte) = bytes.get(at) {
                 if byte != mark {
                     text.push(byte);
                     at += 1;
-                } else if let Some(byte) = bytes.get(at + 1).and_then(|next| meaning(*next, true)) {
+                } else if let Some(byte) = bytes.get(at + 1).and_then(|next| meaning(*next)) {
                     text.push(byte);
                     at += 2;
                 } else {
