@@ -10,7 +10,7 @@ use super::judgement::{
     unchecked_evidence,
 };
 use super::options::{NOT_ASKED_FOR, OTHER_NATURE, Options};
-use super::ruling::{self, Ruled, Ruling};
+use super::rule_result::{self, EndedRule, RuleResult};
 use super::{CoverageReport, Evidence, Facts, Group, Judgement, Proof, RULES, Rule, RuleReport, Undecided, Verdict};
 use crate::history::Nature;
 use crate::history::{ClientId, History};
@@ -22,14 +22,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Runs the rules and returns their judgement.
 pub fn judge(history: &History, order: &Order, options: &Options) -> Judgement {
     let facts = Facts::default();
-    let rulings = Rulings::new(history, order, options, &facts);
-    rulings.run();
-    rulings.judgement()
+    let rules = RuleRun::new(history, order, options, &facts);
+    rules.run();
+    rules.judgement()
 }
 
 /// The rules and the results of those that have ended.
 #[derive(Debug)]
-pub struct Rulings<'h> {
+pub struct RuleRun<'h> {
     evidence: Evidence<'h>,
     /// The reason why no rule is run: the evidence belongs to two clusters.
     clusters: Option<String>,
@@ -44,14 +44,14 @@ pub struct Rulings<'h> {
 enum Stage {
     Waiting,
     Running,
-    Ended(Ruled),
+    Ended(EndedRule),
 }
 
-impl<'h> Rulings<'h> {
+impl<'h> RuleRun<'h> {
     /// The rules before they run. `facts` must belong to this history.
-    pub fn new(history: &'h History, order: &'h Order, options: &'h Options, facts: &'h Facts) -> Rulings<'h> {
+    pub fn new(history: &'h History, order: &'h Order, options: &'h Options, facts: &'h Facts) -> RuleRun<'h> {
         let is_cluster = history.nature() == Nature::Kubernetes;
-        Rulings {
+        RuleRun {
             evidence: Evidence { history, order, options, facts },
             clusters: if is_cluster { clusters::of_two(history, order) } else { None },
             unchecked: unchecked_evidence(history, order),
@@ -68,13 +68,13 @@ impl<'h> Rulings<'h> {
                 return;
             }
             self.set(at, Stage::Running);
-            let mut ruling = Ruling::new(rule.slug, &self.evidence);
-            ruling.limits = options.limits();
+            let mut result = RuleResult::new(rule.slug, &self.evidence);
+            result.limits = options.limits();
             match &self.clusters {
-                Some(two) => ruling.open = Some(two.clone()),
-                None => rule.check(&self.evidence, &mut ruling),
+                Some(two) => result.open = Some(two.clone()),
+                None => rule.check(&self.evidence, &mut result),
             }
-            self.set(at, Stage::Ended(ruling.ended()));
+            self.set(at, Stage::Ended(result.ended()));
         });
     }
 
@@ -90,35 +90,35 @@ impl<'h> Rulings<'h> {
         let lost = lost_input(history);
         let mut per_client: FxHashMap<(ClientId, usize), u64> = FxHashMap::default();
         for (index, (rule, stage)) in RULES.iter().zip(stages).enumerate() {
-            let ruled = match stage {
-                Stage::Ended(ruled) => ruled,
+            let ended = match stage {
+                Stage::Ended(ended) => ended,
                 stage => {
                     rules.push(judgement::unjudged(rule, self.not_ended(rule, &stage)));
                     continue;
                 }
             };
-            for (life, count) in &ruled.checked_by {
+            for (life, count) in &ended.checked_by {
                 *per_client.entry((history.incarnations[life.index()].client, index)).or_default() += count;
             }
             let open =
-                ruled.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
+                ended.undecided.iter().map(|(reason, count)| Undecided { reason: reason.to_string(), count: *count });
             let mut undecided: Vec<_> = open.collect();
             undecided.sort_by(|a, b| a.reason.cmp(&b.reason));
             let sentence = |open: &Undecided| format!("{}: {} not decided: {}", rule.slug, open.count, open.reason);
             unchecked.extend(undecided.iter().map(sentence));
             rules.push(RuleReport {
                 rule: rule.slug,
-                verdict: rule_verdict(rule, &ruled, lost.as_deref()),
-                checked: ruled.checked,
-                open: ruled.open.clone(),
+                verdict: rule_verdict(rule, &ended, lost.as_deref()),
+                checked: ended.checked,
+                open: ended.open.clone(),
                 undecided,
             });
-            findings.extend(ruled.findings);
-            problems.extend(ruled.problems);
-            proofs.extend(ruled.proofs);
+            findings.extend(ended.findings);
+            problems.extend(ended.problems);
+            proofs.extend(ended.proofs);
         }
         for finding in &mut findings {
-            finding.id = ruling::identify(&self.evidence, finding);
+            finding.id = rule_result::identify(&self.evidence, finding);
         }
         explain_consequences(&mut findings);
         if let Some(recorded) = Recorded::of(&self.evidence).filter(|_| !findings.is_empty()) {

@@ -1,8 +1,8 @@
-//! From rulings to verdicts: per rule, per client, and overall. `docs/verdicts.md` has the rules. It also links findings to
+//! From results of rules to verdicts: per rule, per client, and overall. `docs/verdicts.md` has the rules. It also links findings to
 //! their causes and collects the evidence that no rule could check.
 
 use super::options::NO_EVIDENCE;
-use super::ruling::Ruled;
+use super::rule_result::EndedRule;
 use super::{ClientReport, CoverageReport, Finding, Group, Judgement, Kind, RULES, Rule, RuleReport, Verdict};
 use crate::history::Nature;
 #[cfg(feature = "container")]
@@ -32,18 +32,18 @@ pub(super) fn unjudged(rule: &Rule, verdict: Verdict) -> RuleReport {
     RuleReport { rule: rule.slug, verdict, checked: 0, open: None, undecided: Vec::new() }
 }
 
-pub(super) fn rule_verdict(rule: &Rule, ruling: &Ruled, lost: Option<&str>) -> Verdict {
-    let has = |kind| ruling.findings.iter().find(|f| f.kind == kind);
+pub(super) fn rule_verdict(rule: &Rule, result: &EndedRule, lost: Option<&str>) -> Verdict {
+    let has = |kind| result.findings.iter().find(|f| f.kind == kind);
     if has(Kind::Violation).is_some() {
         return Verdict::Violated;
     }
     if let Some(suspect) = has(Kind::Suspect) {
         return Verdict::Unknown(suspect.certificate.unproved().to_owned());
     }
-    if let Some(open) = &ruling.open {
+    if let Some(open) = &result.open {
         return Verdict::Unknown(open.clone());
     }
-    if ruling.checked == 0 {
+    if result.checked == 0 {
         return Verdict::NotChecked(format!("{NO_EVIDENCE}: {}", rule.needs));
     }
     match lost {
@@ -190,7 +190,7 @@ pub(super) fn client_reports(
                 if of_rule.is_empty() && checked == 0 {
                     continue;
                 }
-                let ruled = if of_rule.iter().any(|f| f.kind == Kind::Violation) {
+                let of_client = if of_rule.iter().any(|f| f.kind == Kind::Violation) {
                     Verdict::Violated
                 } else if let Some(suspect) = of_rule.iter().find(|f| f.kind == Kind::Suspect) {
                     Verdict::Unknown(suspect.certificate.unproved().to_owned())
@@ -205,9 +205,9 @@ pub(super) fn client_reports(
                     Verdict::Holds
                 };
                 if rule.group.is_about_observations() {
-                    verdict = worse(verdict, &ruled);
+                    verdict = worse(verdict, &of_client);
                 }
-                guarantees.push((rule.slug, ruled));
+                guarantees.push((rule.slug, of_client));
             }
             let mut processes: Vec<u32> = incarnations.iter().map(|life| order.sessions.index_of(*life)).collect();
             processes.sort_unstable();

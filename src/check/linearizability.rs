@@ -1,7 +1,7 @@
 #![doc = include_str!("../../docs/rules/linearizability.md")]
 
 use super::etcd;
-use super::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, Ruling};
+use super::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Halt, Kind, Proof, Rule, RuleResult};
 use crate::check::options::{Limits, SPENT};
 use crate::history::calls::{Call as Recorded, Calls, Moment, Value};
 use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
@@ -47,7 +47,7 @@ const FEW: usize = 2;
 /// The most alternative orders that a reason names.
 const ALTERNATIVES: usize = 4;
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let log = Log { calls: history.calls(), names: &history.names };
     if log.calls.is_empty() {
@@ -55,9 +55,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     match Model::of(log) {
         Ok(model) => {
-            model.visit(log, Decision { history, model, ruling, proofs: evidence.options.proofs, begun: None })
+            model.visit(log, Decision { history, model, result, proofs: evidence.options.proofs, begun: None })
         }
-        Err(why) => ruling.open = Some(format!("the model is not known: {why}")),
+        Err(why) => result.open = Some(format!("the model is not known: {why}")),
     }
 }
 
@@ -65,7 +65,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 struct Decision<'d, 'e> {
     history: &'d History,
     model: Model,
-    ruling: &'d mut Ruling<'e>,
+    result: &'d mut RuleResult<'e>,
     /// Whether to keep an order that explains the log.
     proofs: bool,
     /// Whether some object of the log shows a value from before its beginning; computed at the first use.
@@ -86,12 +86,12 @@ impl Visitor for Decision<'_, '_> {
         let known = self.known(&log);
         let beginnings = log.beginnings;
         for typed in &log.operations {
-            self.ruling.checked(calls.calls.get(typed.call as usize).process);
+            self.result.checked(calls.calls.get(typed.call as usize).process);
         }
         let all = match Operations::of(log, calls) {
             Ok(all) => all,
             Err(error) => {
-                self.ruling.open = Some(format!("its calls are no history: {error}"));
+                self.result.open = Some(format!("its calls are no history: {error}"));
                 return;
             }
         };
@@ -102,7 +102,7 @@ impl Visitor for Decision<'_, '_> {
             let some = (below < i64::MAX || !objects.is_empty()).then(|| all.some(calls, below, &wanted));
             let operations = some.as_ref().unwrap_or(&all);
             let recorded = &operations.calls;
-            match operations.decide(&self.ruling.limits) {
+            match operations.decide(&self.result.limits) {
                 Decided::Violated(core, reason) => {
                     let below = known.as_ref().filter(|known| known.below < i64::MAX);
                     let (kind, preface) = match self.doubt(&core, operations, &all, beginnings) {
@@ -110,7 +110,7 @@ impl Visitor for Decision<'_, '_> {
                         None => (Kind::Violation, below.map_or_else(String::new, |known| self.bound(known))),
                     };
                     if kind == Kind::Violation {
-                        self.ruling.proofs.push(self.proof(&core, &reason, operations));
+                        self.result.proofs.push(self.proof(&core, &reason, operations));
                     }
                     let key = self.found(&core, &reason, recorded, kind, &preface);
                     // Other objects of the log may have a violation as well.
@@ -127,7 +127,7 @@ impl Visitor for Decision<'_, '_> {
                     // Nothing was left out, so the numbers are those of the log.
                     let Some(order) = self.by_process(&all, order) else { return };
                     if self.proofs {
-                        self.ruling.proofs.push(Proof::Linearization { model: self.model.name(), order });
+                        self.result.proofs.push(Proof::Linearization { model: self.model.name(), order });
                     }
                     break;
                 }
@@ -136,13 +136,13 @@ impl Visitor for Decision<'_, '_> {
         let Some(known) = known.filter(|_| objects.is_empty()) else { return };
         // The known part holds. The rest may still show a violation.
         if known.below < i64::MAX
-            && let Decided::Violated(core, reason) = all.decide(&self.ruling.limits)
+            && let Decided::Violated(core, reason) = all.decide(&self.result.limits)
         {
             let preface =
                 format!("The log is not whole ({}), so a call may be missing that would explain it. ", known.because);
             self.found(&core, &reason, &all.calls, Kind::Suspect, &preface);
         }
-        self.ruling.open = Some(format!("the log is not whole: {}", known.because));
+        self.result.open = Some(format!("the log is not whole: {}", known.because));
     }
 }
 
@@ -320,7 +320,7 @@ impl Decision<'_, '_> {
             return Some(order);
         }
         // The order of the lines, and that of the times, is each stricter than their common part.
-        let limits = self.ruling.limits;
+        let limits = self.result.limits;
         let explained = |place: &dyn Fn(&Moment) -> i64| match all.at(calls, place)?.decide(&limits) {
             Decided::Holds(order) => Some(order).filter(|order| all.keeps_programs(calls, order)),
             _ => None,
@@ -329,7 +329,7 @@ impl Decision<'_, '_> {
         let order = explained(&|moment| moment.position.offset as i64);
         let order = order.or_else(|| timed().then(|| explained(&|moment| moment.time.0)).flatten());
         if order.is_none() {
-            self.ruling.open = Some(
+            self.result.open = Some(
                 "times fall back inside a process: where lines and times disagree it did two calls at once, and \
                 neither the order of the lines nor that of the times explains the answers"
                     .to_owned(),
@@ -350,8 +350,8 @@ impl Decision<'_, '_> {
         if let Some((at, call)) = log.resembles_keys() {
             let found = self.words(&call);
             let (position, expected) = (place(&call), "a key for each call, since the values look like [key value]");
-            if self.ruling.problems.is_empty() {
-                self.ruling.problems.push(self.problem(at, expected.to_owned(), found.clone()));
+            if self.result.problems.is_empty() {
+                self.result.problems.push(self.problem(at, expected.to_owned(), found.clone()));
             }
             return Some(format!(
                 "The values look like pairs of a key and a value (line {}: {found}), and no call names a key. Then \
@@ -365,7 +365,7 @@ impl Decision<'_, '_> {
         let part = part.as_ref().unwrap_or(operations);
         let explains = |(operation, answer): &(S::Operation, S::Answer)| {
             let behind = part.behind(operation.clone(), answer.clone());
-            let budget = budget(&self.ruling.limits);
+            let budget = budget(&self.result.limits);
             !matches!(search::check(&*behind.spec, &behind.history, &budget), Verdict::Violated(_))
         };
         let events = part.events(self.history.calls());
@@ -426,10 +426,10 @@ impl Decision<'_, '_> {
                     known = Some(Known { below: from, because });
                 }
             }
-            if self.ruling.problems.len() == KEPT_PROBLEMS_PER_FILE {
+            if self.result.problems.len() == KEPT_PROBLEMS_PER_FILE {
                 continue;
             }
-            self.ruling.problems.push(self.problem(*at, mismatch.expected.clone(), mismatch.found.clone()));
+            self.result.problems.push(self.problem(*at, mismatch.expected.clone(), mismatch.found.clone()));
         }
         known
     }
@@ -445,7 +445,7 @@ impl Decision<'_, '_> {
         let why = match undecided.limit {
             Limit::Time => SPENT,
             Limit::Memory => "the memory limit was reached",
-            Limit::Cancelled => self.ruling.limits.halt.and_then(Halt::why).unwrap_or("interrupted"),
+            Limit::Cancelled => self.result.limits.halt.and_then(Halt::why).unwrap_or("interrupted"),
         };
         let calls = undecided.calls.len();
         let mut keys: Vec<String> = undecided.calls.iter().map(|&at| self.key(&self.recorded(recorded, at))).collect();
@@ -459,7 +459,7 @@ impl Decision<'_, '_> {
             }
             many => format!(" on {} and {} other keys", many[0], many.len() - 1),
         };
-        self.ruling.open = Some(format!(
+        self.result.open = Some(format!(
             "{why} after {:.1} s of searching: {calls} of {} calls{on} are not decided",
             undecided.spent.as_secs_f64(),
             recorded.len()
@@ -522,7 +522,7 @@ impl Decision<'_, '_> {
                          never was"
                 .to_owned(),
         };
-        self.ruling.found(draft);
+        self.result.found(draft);
         last.key
     }
 

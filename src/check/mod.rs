@@ -35,7 +35,7 @@ pub(crate) mod options;
 #[doc(hidden)]
 pub mod registry;
 pub(crate) mod rule;
-pub(crate) mod ruling;
+pub(crate) mod rule_result;
 
 mod certificate;
 mod clusters;
@@ -61,7 +61,7 @@ pub use published::Published;
 #[doc(hidden)]
 pub use self::{
     certificate::Proof,
-    engine::{Rulings, judge},
+    engine::{RuleRun, judge},
     facts::{Evidence, Facts},
     finding::{ClientReport, CoverageReport, Draft},
     focus::Focus,
@@ -70,5 +70,5 @@ pub use self::{
     published::PUBLISHED,
     registry::RULES,
     rule::{Checks, Group, Rule},
-    ruling::Ruling,
+    rule_result::RuleResult,
 };

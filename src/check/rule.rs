@@ -4,7 +4,7 @@
 use super::etcd::Recorded;
 use super::facts::Evidence;
 use super::finding::BrokenBy;
-use super::ruling::Ruling;
+use super::rule_result::RuleResult;
 use crate::history::Nature;
 
 /// The subject of a rule.
@@ -50,10 +50,10 @@ impl Group {
 }
 
 /// A predicate over the requests of Kubernetes clients, or over the calls of an operation log.
-type Check = fn(&Evidence<'_>, &mut Ruling<'_>);
+type Check = fn(&Evidence<'_>, &mut RuleResult<'_>);
 
 /// A predicate over the recording of an etcd cluster.
-type EtcdCheck = fn(&Recorded<'_>, &mut Ruling<'_>);
+type EtcdCheck = fn(&Recorded<'_>, &mut RuleResult<'_>);
 
 /// The predicates of a rule, one for each nature of history that it judges.
 #[derive(Clone, Copy)]
@@ -110,19 +110,19 @@ pub struct Rule {
 
 impl Rule {
     /// Runs the predicate for the nature of the history, if the rule has one. Without one it meets no obligation.
-    pub(super) fn check(&self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    pub(super) fn check(&self, evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
         let check = match evidence.history.nature() {
             Nature::Kubernetes => self.checks.kubernetes,
             Nature::Operations => self.checks.operations,
             Nature::Etcd => {
                 if let (Some(check), Some(recorded)) = (self.checks.etcd, Recorded::of(evidence)) {
-                    check(&recorded, ruling);
+                    check(&recorded, result);
                 }
                 return;
             }
         };
         if let Some(check) = check {
-            check(evidence, ruling);
+            check(evidence, result);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::plan::Input;
 use super::progress::Progress;
 use super::reading;
 use crate::Options;
-use crate::check::{Facts, Judgement, Rulings, judgement};
+use crate::check::{Facts, Judgement, RuleRun, judgement};
 use crate::counterfactual::Preventions;
 use crate::history::History;
 use crate::order::Order;
@@ -45,7 +45,7 @@ struct Judging {
 #[derive(Debug)]
 struct Case {
     history: History,
-    rulings: OnceLock<Rulings<'static>>,
+    rules: OnceLock<RuleRun<'static>>,
     judged: Mutex<Judged>,
 }
 
@@ -119,7 +119,7 @@ impl Judging {
             }
             if halting::halt().why().is_some() {
                 let since = *halted.get_or_insert_with(Instant::now);
-                if !self.has_rulings() || since.elapsed() >= TO_NOTICE {
+                if !self.has_begun() || since.elapsed() >= TO_NOTICE {
                     return false;
                 }
             }
@@ -133,13 +133,13 @@ impl Judging {
         let left = input.limits.memory.saturating_sub(halting::held());
         options.memory = Some(usize::try_from(left / share).unwrap_or(usize::MAX));
         let options = self.options.get_or_init(|| Options { order: input.order.clone(), check: options });
-        let case = |history| Case { history, rulings: OnceLock::new(), judged: Mutex::default() };
+        let case = |history| Case { history, rules: OnceLock::new(), judged: Mutex::default() };
         let cases = self.histories.get_or_init(|| histories.into_iter().map(case).collect());
         cases.par_iter().for_each(|case| case.judge(options));
     }
 
-    fn has_rulings(&self) -> bool {
-        self.histories.get().is_some_and(|cases| cases.iter().any(|case| case.rulings.get().is_some()))
+    fn has_begun(&self) -> bool {
+        self.histories.get().is_some_and(|cases| cases.iter().any(|case| case.rules.get().is_some()))
     }
 
     /// The results so far.
@@ -166,32 +166,32 @@ impl Case {
         }
         let order: &'static Order = Box::leak(Box::new(Order::derive(&self.history, &options.order)));
         let derived: &'static Facts = Box::leak(Box::default());
-        let rulings = self.rulings.get_or_init(|| Rulings::new(&self.history, order, &options.check, derived));
-        rulings.run();
-        let Some(judgement) = self.draw(rulings) else { return };
+        let rules = self.rules.get_or_init(|| RuleRun::new(&self.history, order, &options.check, derived));
+        rules.run();
+        let Some(judgement) = self.draw(rules) else { return };
         let preventions = Preventions::of(&self.history, order, &options.check, &judgement.findings);
         self.judged().preventions = preventions;
     }
 
     /// Draws the judgement once. `None` if it was reported already.
-    fn draw(&self, rulings: &Rulings<'_>) -> Option<Arc<Judgement>> {
+    fn draw(&self, rules: &RuleRun<'_>) -> Option<Arc<Judgement>> {
         let mut judged = self.judged();
         if judged.judgement.is_none() && !judged.is_reported {
-            judged.judgement = Some(Arc::new(rulings.judgement()));
+            judged.judgement = Some(Arc::new(rules.judgement()));
         }
         judged.judgement.clone()
     }
 
     /// Takes the judgement for the report. It is copied only if the rules' thread still reads it.
-    fn take(&self, rulings: &Rulings<'_>) -> Option<Judgement> {
-        let drawn = self.draw(rulings)?;
+    fn take(&self, rules: &RuleRun<'_>) -> Option<Judgement> {
+        let drawn = self.draw(rules)?;
         let mut judged = self.judged();
         (judged.judgement, judged.is_reported) = (None, true);
         Some(Arc::unwrap_or_clone(drawn))
     }
 
     fn known(&self, options: &Options) -> Judgement {
-        let Some(mut judgement) = self.rulings.get().and_then(|rulings| self.take(rulings)) else {
+        let Some(mut judgement) = self.rules.get().and_then(|rules| self.take(rules)) else {
             let why = options.check.halted().unwrap_or("the run was ended");
             return judgement::undecided(&format!("{why} before the revision order was derived"));
         };

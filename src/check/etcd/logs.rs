@@ -3,7 +3,7 @@
 //! beyond the write, which a later entry or the end of a report shows.
 
 use super::{Recorded, one_fault};
-use crate::check::{Draft, Fact, Kind, Ruling};
+use crate::check::{Draft, Fact, Kind, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::{LogEntry, Request};
 use crate::ingest::Format;
@@ -94,16 +94,16 @@ impl Recorded<'_> {
 }
 
 /// Acknowledged writes that the logs lack, and committed entries that were not applied: `lost-write`.
-pub(super) fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn lost(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     match r.departure() {
-        Some(departure) if departure.kind != Departed::Otherwise => parted(r, &departure, ruling),
+        Some(departure) if departure.kind != Departed::Otherwise => parted(r, &departure, result),
         Some(_) => {}
-        None => behind(r, ruling),
+        None => behind(r, result),
     }
 }
 
 /// Logs that contradict each other, or otherwise contradict the clients' answers: `split-timeline`.
-pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn split(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     let reason = "An entry that a majority has committed at an index stays there, and every member has the same entry.";
     let anew = "logs of another cluster, or of a cluster that was restored from a backup or restarted with \
                --force-new-cluster in between";
@@ -113,7 +113,7 @@ pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let consequence =
             "members apply different histories, and each client sees the history of the member that answers it"
                 .to_owned();
-        ruling.found(Draft { refuted_by: anew.to_owned(), consequence, ..draft });
+        result.found(Draft { refuted_by: anew.to_owned(), consequence, ..draft });
     };
     for split in &r.analysis.log.splits {
         let index = r.logged(split.a).map_or(0, |entry| entry.index);
@@ -136,11 +136,11 @@ pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         found(index, vec![fact(&replaced.old), fact(&replaced.new)], summary);
     }
     if let Some(departure) = r.departure().filter(|departure| departure.kind == Departed::Otherwise) {
-        parted(r, &departure, ruling);
+        parted(r, &departure, result);
     }
 }
 
-fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
+fn parted(r: &Recorded<'_>, departure: &Departure, result: &mut RuleResult<'_>) {
     let number = departure.revision;
     let Some(revision) = r.analysis.timeline.revision(number) else { return };
     let key = r.version_at(revision.start).change.key;
@@ -168,13 +168,13 @@ fn parted(r: &Recorded<'_>, departure: &Departure, ruling: &mut Ruling<'_>) {
     let client = facts[0].incarnation;
     let cause = one_fault(departure.fault);
     let draft = r.draft(Kind::Violation, client, key, cause, summary, facts, reason);
-    ruling.found_of(draft, departure.fault);
+    result.found_of(draft, departure.fault);
 }
 
 /// Writes that were acknowledged after the end of logs that every majority needs. Either the write is lost, or the logs were
 /// copied before it. A report copies the logs after its clients have finished, and an entry for a request sent after the
 /// answer shows that the log extends beyond the write.
-fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+fn behind(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     let (analysis, recording) = (r.analysis, r.recording);
     let (log, last) = (&analysis.log, analysis.log.last());
     if log.entries.is_empty() || !log.splits.is_empty() || !analysis.timeline.contradictions.is_empty() {
@@ -220,7 +220,7 @@ fn behind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         (Kind::Suspect, reason, "whole copies of the members' write-ahead logs from after this answer")
     };
     let draft = r.draft(kind, r.client_of(first), key, "unlogged".to_owned(), summary, facts, reason);
-    ruling.found(Draft { refuted_by: refuted.to_owned(), ..draft });
+    result.found(Draft { refuted_by: refuted.to_owned(), ..draft });
 }
 
 /// A lease grant that was sent after the answer to a write, and its log entry. Only one client asked for that lease.
@@ -246,7 +246,7 @@ fn later_grant(r: &Recorded<'_>, write: u32) -> Option<(u32, Logged)> {
 }
 
 /// Answered requests that have no entry in the log at a possible place: `linearizability`.
-pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn unlogged(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     for &Unlogged { operation: at, earlier, later, entry, presumes } in &r.analysis.unlogged {
         let answers = [Some(at), later].into_iter().flatten().map(|at| r.answer_to(at));
         let facts = earlier.map(|proof| r.proof(proof)).into_iter().chain(answers);
@@ -256,6 +256,6 @@ pub(super) fn unlogged(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                       times show which entries may be its own, and none is left for it.";
         let (client, cause) = (r.client_of(at), "unlogged".to_owned());
         let kind = if presumes { r.unless_incomplete() } else { Kind::Violation };
-        ruling.found(r.draft(kind, client, Symbol::NONE, cause, summary, facts, reason));
+        result.found(r.draft(kind, client, Symbol::NONE, cause, summary, facts, reason));
     }
 }

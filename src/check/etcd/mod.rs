@@ -17,7 +17,7 @@ mod unrecorded;
 pub(crate) mod watches;
 pub(crate) mod writes;
 
-use super::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use super::{BrokenBy, Draft, Evidence, Fact, Kind, RuleResult};
 use crate::history::etcd::{CLOCK, Cluster, Operation, Recording, Response, ValueId};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, ServerId, Symbol};
 use crate::ingest::{Position, Time};
@@ -64,11 +64,11 @@ impl<'e> Recorded<'e> {
     }
 
     /// States a finding about an operation's state. If the store had gone back by then, that root cause explains the finding.
-    fn forgotten(&self, draft: Draft, at: u32, ruling: &mut Ruling<'_>) {
+    fn forgotten(&self, draft: Draft, at: u32, result: &mut RuleResult<'_>) {
         let operation = self.operation(at);
         match self.analysis.root_causes.moved_before(operation.revision, operation.returned) {
-            Some(fault) => ruling.found_of(draft, fault),
-            None => ruling.found(draft),
+            Some(fault) => result.found_of(draft, fault),
+            None => result.found(draft),
         }
     }
 
@@ -82,12 +82,12 @@ impl<'e> Recorded<'e> {
     }
 
     /// Counts the operations that a rule examines.
-    fn look_at(&self, ruling: &mut Ruling<'_>, counts: impl Fn(u32) -> bool) {
+    fn look_at(&self, result: &mut RuleResult<'_>, counts: impl Fn(u32) -> bool) {
         let mut first = 0;
         for run in self.recording.operations.chunk_by(|a, b| a.client == b.client) {
             let count = (first..first + run.len() as u32).filter(|at| counts(*at)).count();
             if count > 0 {
-                ruling.checked_many(self.client_of(first), count as u64);
+                result.checked_many(self.client_of(first), count as u64);
             }
             first += run.len() as u32;
         }

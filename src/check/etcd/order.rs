@@ -4,7 +4,7 @@
 
 use super::coherence::{incoherent, incoherent_reason};
 use super::{Recorded, logs, one_fault};
-use crate::check::{Fact, Kind, Proof, Ruling};
+use crate::check::{Fact, Kind, Proof, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
 use crate::order::etcd::{
@@ -16,12 +16,12 @@ use crate::order::etcd::{
 const CANDIDATES: usize = 16;
 
 /// Decides a recording.
-pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn check(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     // Without any record of clients, there is no answer to explain.
     if !r.has_clients() {
         return;
     }
-    r.look_at(ruling, |_| true);
+    r.look_at(result, |_| true);
     let analysis = r.analysis;
     let mut open: Option<String> = None;
     let mut leave_open = |reason: String| {
@@ -71,7 +71,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             _ => Kind::Violation,
         };
         let draft = r.draft(kind, incarnation, key, one_fault(fault), summary, facts, reason);
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
     for &(at, key) in &analysis.attribution.unrevoked {
         let version =
@@ -82,20 +82,20 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "Revoking a lease removes the keys that are attached to it, in the same revision.";
         let incarnation = r.client_of(at);
         let draft = r.draft(Kind::Violation, incarnation, key, String::new(), summary, facts, reason);
-        r.forgotten(draft, at, ruling);
+        r.forgotten(draft, at, result);
     }
     if !analysis.settled {
         leave_open("the evidence does not show which of several lease ends removed which keys".to_owned());
     }
     for misuse in &analysis.misuses {
-        leases(r, misuse, ruling, &mut leave_open);
+        leases(r, misuse, result, &mut leave_open);
     }
-    r.ungranted(ruling);
-    logs::unlogged(r, ruling);
+    r.ungranted(result);
+    logs::unlogged(r, result);
     let explained = |gap: &Unattributed| repeated(gap).is_some() || gap.refused.is_some();
     let whole = !r.damaged && !r.lacks_clients() && analysis.attribution.unattributed.iter().all(explained);
     for (gap, &fault) in analysis.attribution.unattributed.iter().zip(&analysis.root_causes.unfilled) {
-        unfilled(r, gap, whole, fault, ruling);
+        unfilled(r, gap, whole, fault, result);
     }
     let (logs, clients): (Vec<&Contradiction>, Vec<_>) =
         analysis.timeline.contradictions.iter().partition(|c| matches!(c, Contradiction::LogDiffers { .. }));
@@ -119,7 +119,7 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     }
     if let Some(number) = analysis.attribution.open {
         leave_open(match analysis.reconstruction {
-            Some(SearchOutcome::Nothing { at }) => unexplained(r, at, ruling),
+            Some(SearchOutcome::Nothing { at }) => unexplained(r, at, result),
             Some(SearchOutcome::Spent) => {
                 format!(
                     "nothing shows every change of revision {number}, and the search for its writer exhausted its budget"
@@ -134,9 +134,9 @@ pub fn check(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
     if let Some(at) = analysis.attribution.undecided.first() {
         leave_open(format!("the answer to `{}` does not show its changes", r.asked(*at)));
     }
-    ruling.open = open;
-    if r.proofs && ruling.open.is_none() && ruling.findings.is_empty() {
-        ruling.proofs.extend(proof(r));
+    result.open = open;
+    if r.proofs && result.open.is_none() && result.findings.is_empty() {
+        result.proofs.extend(proof(r));
     }
 }
 
@@ -155,7 +155,7 @@ fn proof(r: &Recorded<'_>) -> Option<Proof> {
 }
 
 /// A lease that was used before its grant or after its end.
-fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open: &mut impl FnMut(String)) {
+fn leases(r: &Recorded<'_>, misuse: &Misuse, result: &mut RuleResult<'_>, leave_open: &mut impl FnMut(String)) {
     let Some(used) = misuse.used else {
         return leave_open("a lease that seems to have expired had already ended before".to_owned());
     };
@@ -191,7 +191,7 @@ fn leases(r: &Recorded<'_>, misuse: &Misuse, ruling: &mut Ruling<'_>, leave_open
     };
     let incarnation = r.client_of(used);
     let draft = r.draft(r.unless_incomplete(), incarnation, Symbol::NONE, asked, summary, facts, reason);
-    r.forgotten(draft, used, ruling);
+    r.forgotten(draft, used, result);
 }
 
 /// A fact, and the witness of the version that it cites.
@@ -384,7 +384,7 @@ fn repeated(gap: &Unattributed) -> Option<u32> {
 }
 
 /// Reports unattributed revisions that no choice of requests explains: the first one without a possible request.
-fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
+fn unexplained(r: &Recorded<'_>, at: i64, result: &mut RuleResult<'_>) -> String {
     let analysis = r.analysis;
     let unknown = (0..r.recording.operations.len() as u32).filter(|at| analysis.effects.class(*at) == Class::Unknown);
     let mut unknown: Vec<u32> = unknown.collect();
@@ -408,12 +408,12 @@ fn unexplained(r: &Recorded<'_>, at: i64, ruling: &mut Ruling<'_>) -> String {
     let incarnation = facts[0].incarnation;
     let summary = format!("No recorded request explains revision {at}.");
     let cause = "unexplained".to_owned();
-    ruling.found(r.draft(Kind::Suspect, incarnation, Symbol::NONE, cause, summary, facts, said.clone()));
+    result.found(r.draft(Kind::Suspect, incarnation, Symbol::NONE, cause, summary, facts, said.clone()));
     said
 }
 
 /// Reports a revision without a request that made it.
-fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, ruling: &mut Ruling<'_>) {
+fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, result: &mut RuleResult<'_>) {
     let timeline = &r.analysis.timeline;
     let Some(revision) = timeline.revision(gap.revision) else { return };
     let version = revision.start;
@@ -474,5 +474,5 @@ fn unfilled(r: &Recorded<'_>, gap: &Unattributed, whole: bool, fault: u32, rulin
         _ => gap.revision.to_string(),
     };
     let incarnation = facts[0].incarnation;
-    ruling.found_of(r.draft(kind, incarnation, key, cause, summary, facts, reason), fault);
+    result.found_of(r.draft(kind, incarnation, key, cause, summary, facts, reason), fault);
 }

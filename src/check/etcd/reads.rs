@@ -1,15 +1,15 @@
 //! Predicates over the answers to reads of etcd, for `stale-consistent-read` and `false-compaction`.
 
 use super::{Recorded, one_fault, revision};
-use crate::check::{Fact, Kind, Ruling};
+use crate::check::{Fact, Kind, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::{Outcome, Range, Request};
 use crate::order::etcd::{Class, Compactions};
 
 /// `stale-consistent-read`: answers from before a write that was complete when the request was sent.
-pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    r.look_at(ruling, |at| r.analysis.effects.class(at) == Class::Same);
-    never_future(r, ruling);
+pub fn stale(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    r.look_at(result, |at| r.analysis.effects.class(at) == Class::Same);
+    never_future(r, result);
     for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.root_causes.backward) {
         if r.analysis.effects.class(backward.later) == Class::Write {
             continue;
@@ -29,12 +29,12 @@ pub fn stale(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                      write that was complete when its request was sent.";
         let incarnation = r.client_of(backward.later);
         let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
 }
 
 /// Reports reads of a revision that every store has, refused as in the future.
-fn never_future(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+fn never_future(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     for (at, operation) in (0..).zip(&r.recording.operations) {
         let future = operation.outcome == Outcome::Future;
         let (Request::Range(Range { revision: ..=1, .. }) | Request::Compact { revision: ..=1 }) = operation.request
@@ -49,13 +49,13 @@ fn never_future(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
             let summary = "A request for revision 1 or below was refused as in the future.".to_owned();
             let reason = "A store begins at revision 1, so it always has that revision.";
             let incarnation = r.client_of(at);
-            ruling.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
+            result.found(r.draft(Kind::Violation, incarnation, Symbol::NONE, String::new(), summary, facts, reason));
         }
     }
 }
 
 /// The part of `false-compaction` about reads and compactions.
-pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn compactions(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     for &(earlier, later) in &r.analysis.placing.repeated {
         let facts = vec![
             r.answered(earlier, format!("{}; acknowledged", r.asked(earlier))),
@@ -70,23 +70,23 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let (from, until) = (r.operation(earlier).call, r.operation(later).returned);
         match r.analysis.root_causes.moved_between(from, until) {
             // A store that went back lost its compactions too.
-            Some(fault) => ruling.found_of(draft, fault),
-            None => ruling.found(draft),
+            Some(fault) => result.found_of(draft, fault),
+            None => result.found(draft),
         }
     }
     if r.analysis.placing.stuck {
-        ruling.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
+        result.open = Some("no order of the compactions fits every answer and delivery that depends on one".to_owned());
     }
     let compactions = &r.analysis.compactions;
     if compactions.lacks_records() {
-        ruling.open = Some(
+        result.open = Some(
             "the members' logs hold a compaction that no recorded client can have requested, so a record is missing"
                 .to_owned(),
         );
     }
     for (at, operation) in (0..).zip(&r.recording.operations) {
         if let (Request::Compact { revision: through }, Outcome::Compacted) = (operation.request, operation.outcome) {
-            refused(r, compactions, at, through, ruling);
+            refused(r, compactions, at, through, result);
         }
         let Request::Range(range) = operation.request else { continue };
         if range.revision <= 0 {
@@ -98,14 +98,14 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let summary = "A read of the latest state was refused as compacted.".to_owned();
                 let reason = "A compaction keeps the latest state of every key.";
                 let key = range.keys.key;
-                ruling.found(r.draft(Kind::Violation, r.client_of(at), key, String::new(), summary, facts, reason));
+                result.found(r.draft(Kind::Violation, r.client_of(at), key, String::new(), summary, facts, reason));
             }
             continue;
         }
         match operation.outcome {
             Outcome::Answered if range.serializable => {}
             Outcome::Answered => {
-                ruling.checked(r.client_of(at));
+                result.checked(r.client_of(at));
                 let Some(compaction) = compactions.certain(operation.call, range.revision) else { continue };
                 let facts = vec![
                     r.answered(compaction, r.asked(compaction)),
@@ -119,12 +119,12 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let client = r.client_of(at);
                 let draft = r.draft(Kind::Violation, client, range.keys.key, String::new(), summary, facts, reason);
                 match r.analysis.root_causes.moved_between(r.operation(compaction).call, operation.returned) {
-                    Some(fault) => ruling.found_of(draft, fault),
-                    None => ruling.found(draft),
+                    Some(fault) => result.found_of(draft, fault),
+                    None => result.found(draft),
                 }
             }
             Outcome::Compacted => {
-                ruling.checked(r.client_of(at));
+                result.checked(r.client_of(at));
                 let until =
                     if operation.returned.is_known() { operation.returned } else { crate::ingest::Time(i64::MAX) };
                 let highest = compactions.possible(until);
@@ -140,7 +140,7 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
                 let reason = "A compaction compacts only the revisions below the one that it names.";
                 let (client, key) = (r.client_of(at), range.keys.key);
                 let draft = r.draft(Kind::Violation, client, key, String::new(), summary, facts, reason);
-                ruling.found(r.without_compaction(draft, range.revision, until));
+                result.found(r.without_compaction(draft, range.revision, until));
             }
             _ => {}
         }
@@ -148,8 +148,8 @@ pub fn compactions(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// Reports a compaction that was refused as compacted, although no other recorded request explains that.
-fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, ruling: &mut Ruling<'_>) {
-    ruling.checked(r.client_of(at));
+fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, result: &mut RuleResult<'_>) {
+    result.checked(r.client_of(at));
     let operation = r.operation(at);
     let until = if operation.returned.is_known() { operation.returned } else { crate::ingest::Time(i64::MAX) };
     let highest = compactions.possible_first(until);
@@ -167,5 +167,5 @@ fn refused(r: &Recorded<'_>, compactions: &Compactions, at: u32, through: i64, r
     let summary = format!("A compaction through {through} was refused as compacted, but {others}.");
     let reason = "A revision is compacted only after a compaction names it or a later one.";
     let draft = r.draft(Kind::Violation, r.client_of(at), Symbol::NONE, String::new(), summary, facts, reason);
-    ruling.found(r.without_compaction(draft, through - 1, until));
+    result.found(r.without_compaction(draft, through - 1, until));
 }

@@ -3,20 +3,20 @@
 //! it was copied.
 
 use super::Recorded;
-use crate::check::{Draft, Fact, Kind, Proof, Ruling};
+use crate::check::{Draft, Fact, Kind, Proof, RuleResult};
 use crate::history::IncarnationId;
 use crate::history::etcd::StoredRevision;
 use crate::ingest::Time;
 use crate::order::etcd::{Change, Difference, Stored};
 
 /// Stores that differ: `split-timeline`.
-pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn split(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     let (replicas, log) = (&r.analysis.replicas, &r.analysis.log);
-    ruling.checked_many(IncarnationId::NONE, replicas.compared + log.compared);
+    result.checked_many(IncarnationId::NONE, replicas.compared + log.compared);
     let agree = replicas.differences.is_empty() && log.splits.is_empty();
     if r.proofs && agree && !r.has_clients() {
         // `verify` compares the members where there is no order of clients.
-        ruling.proofs.push(Proof::Etcd { order: Vec::new(), removed: Vec::new() });
+        result.proofs.push(Proof::Etcd { order: Vec::new(), removed: Vec::new() });
     }
     for difference in &replicas.differences {
         let (summary, facts) = match *difference {
@@ -61,7 +61,7 @@ pub(super) fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "Each member applies the committed entries in their order, and saves each entry with its index in one \
                       transaction. So the log determines every revision, and all stores have the same ones.";
         let draft = r.draft(Kind::Violation, IncarnationId::NONE, key, cause, summary, facts, reason);
-        ruling.found(Draft {
+        result.found(Draft {
             refuted_by: "a store that was copied while its member was running; or a store of another cluster, or of a \
                          cluster that was restored from a backup in between"
                 .to_owned(),

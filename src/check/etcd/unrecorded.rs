@@ -2,7 +2,7 @@
 //! only compacts leaves none, so such findings are suspects unless other evidence rules the request out.
 
 use super::Recorded;
-use crate::check::{Draft, Kind, Ruling};
+use crate::check::{Draft, Kind, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::Request;
 use crate::ingest::Time;
@@ -129,7 +129,7 @@ impl Recorded<'_> {
 
     /// Reports answers as if a lease were alive, if no recorded client was granted it although grants are recorded. A server
     /// refuses such a request unless another client was granted the lease.
-    pub fn ungranted(&self, ruling: &mut Ruling<'_>) {
+    pub fn ungranted(&self, result: &mut RuleResult<'_>) {
         let grants = |request: &Request| match *request {
             Request::LeaseGrant { lease, .. } if lease != 0 => Some(lease),
             _ => None,
@@ -165,7 +165,7 @@ impl Recorded<'_> {
             let draft = self.draft(Kind::Suspect, client, Symbol::NONE, cause, summary, facts, reason);
             let logs = self.deciding_logs("grant");
             let decides = format!("the operations.json of a client that was granted this lease; {logs}");
-            ruling.found(Draft { refuted_by: decides, ..draft });
+            result.found(Draft { refuted_by: decides, ..draft });
         }
     }
 }

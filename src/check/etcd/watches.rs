@@ -1,7 +1,7 @@
 //! Predicates over the watches of etcd, for the `watch-*` rules, `false-progress` and `false-compaction`.
 
 use super::{Recorded, one_fault, revision};
-use crate::check::{Draft, Fact, Kind, Ruling};
+use crate::check::{Draft, Fact, Kind, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::CreationMarks;
 use crate::order::etcd::store::FIRST_CHANGE;
@@ -33,18 +33,22 @@ impl Recorded<'_> {
     }
 
     /// Counts the checks: one per event and progress response.
-    fn count_checks(&self, ruling: &mut Ruling<'_>) {
+    fn count_checks(&self, result: &mut RuleResult<'_>) {
         for (at, watch) in (0..).zip(&self.recording.watches) {
             let responses = &self.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
             let events = responses.iter().map(|response| u64::from(response.events.len) + u64::from(response.progress));
-            ruling.checked_many(self.watcher(at), events.sum());
+            result.checked_many(self.watcher(at), events.sum());
         }
     }
 }
 
 /// States the flaws of one kind.
-fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(u32, WatchViolation) -> Option<Draft>) {
-    recorded.count_checks(ruling);
+fn each(
+    recorded: &Recorded<'_>,
+    result: &mut RuleResult<'_>,
+    mut found: impl FnMut(u32, WatchViolation) -> Option<Draft>,
+) {
+    recorded.count_checks(result);
     let analysis = recorded.analysis;
     for ((watch, flaw), &fault) in analysis.streams.flaws.iter().zip(&analysis.root_causes.flaws) {
         if let Some(mut draft) = found(*watch, *flaw) {
@@ -52,7 +56,7 @@ fn each(recorded: &Recorded<'_>, ruling: &mut Ruling<'_>, mut found: impl FnMut(
             if analysis.root_causes.is_shared(fault) {
                 draft.cause = format!("{}, {}", draft.cause, one_fault(fault));
             }
-            ruling.found_of(draft, fault);
+            result.found_of(draft, fault);
         }
     }
 }
@@ -62,8 +66,8 @@ fn stream(watch: u32) -> String {
 }
 
 /// `watch-reorder`.
-pub fn reorder(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn reorder(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Reorder { event, before } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
@@ -74,8 +78,8 @@ pub fn reorder(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-duplicate`.
-pub fn duplicate(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn duplicate(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Duplicate { event, before } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
         let summary =
@@ -86,8 +90,8 @@ pub fn duplicate(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-prehistory`.
-pub fn prehistory(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn prehistory(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Prehistory { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
         let (start, number) = (r.recording.watches[watch as usize].revision, r.number_of(event));
@@ -106,8 +110,8 @@ pub fn prehistory(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-filter`.
-pub fn filter(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn filter(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Filter { event } = flaw else { return None };
         let facts = vec![r.watch(watch), r.delivered(watch, event)];
         let summary =
@@ -118,8 +122,8 @@ pub fn filter(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-split`.
-pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| match flaw {
+pub fn split(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| match flaw {
         WatchViolation::Split { event, before } => {
             let facts = vec![r.watch(watch), r.delivered(watch, before), r.delivered(watch, event)];
             let number = r.number_of(event);
@@ -145,8 +149,8 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-gap`.
-pub fn gap(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn gap(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Gap { version, after, past } = flaw else { return None };
         let mut facts = vec![r.watch(watch)];
         facts.extend(after.map(|e| r.delivered(watch, e)));
@@ -172,8 +176,8 @@ pub fn gap(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `false-progress`.
-pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn progress(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let (kind, facts, summary, reason) = match flaw {
             WatchViolation::Progress { told, against } => {
                 let summary = match (told, against) {
@@ -232,14 +236,14 @@ pub fn progress(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-before-write`.
-pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn before_write(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     let untimed = r.recording.responses.iter().filter(|response| response.events.len > 0 && !response.time.is_known());
     match untimed.count() {
         0 => {}
-        1 => ruling.open = Some("1 response with events has no time of its receipt".to_owned()),
-        count => ruling.open = Some(format!("{count} responses with events have no time of their receipt")),
+        1 => result.open = Some("1 response with events has no time of its receipt".to_owned()),
+        count => result.open = Some(format!("{count} responses with events have no time of their receipt")),
     }
-    each(r, ruling, |watch, flaw| {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Foreseen { told: Past::Event(event), operation } = flaw else { return None };
         let facts =
             vec![r.delivered(watch, event), r.sent(operation, format!("sent the write: {}", r.asked(operation)))];
@@ -254,9 +258,9 @@ pub fn before_write(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `watch-type`.
-pub fn kind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn kind(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     let marks = r.recording.marks_creation();
-    each(r, ruling, |watch, flaw| {
+    each(r, result, |watch, flaw| {
         if let WatchViolation::Malformed { event, how } = flaw {
             return malformed_type(r, watch, event, how);
         }
@@ -342,8 +346,8 @@ fn malformed_past(r: &Recorded<'_>, watch: u32, event: u32, how: Malformed) -> O
 }
 
 /// `watch-prev-value`.
-pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn previous(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         if let WatchViolation::Malformed { event, how } = flaw {
             return malformed_past(r, watch, event, how);
         }
@@ -392,8 +396,8 @@ pub fn previous(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
 }
 
 /// `false-compaction`.
-pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    each(r, ruling, |watch, flaw| {
+pub fn compaction(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    each(r, result, |watch, flaw| {
         let WatchViolation::Compacted { response, next, highest } = flaw else { return None };
         let fact = r.response(watch, response, "was answered that the requested revision is compacted");
         let facts = vec![r.watch(watch), Fact { revision: revision(next), ..fact }];
@@ -404,5 +408,5 @@ pub fn compaction(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let draft = r.draft(Kind::Violation, r.watcher(watch), Symbol::NONE, stream(watch), summary, facts, reason);
         Some(r.without_compaction(draft, next, told))
     });
-    super::reads::compactions(r, ruling);
+    super::reads::compactions(r, result);
 }

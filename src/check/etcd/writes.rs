@@ -1,7 +1,7 @@
 //! Predicates over the writes of etcd, for `revision-reuse`, `revision-rewind`, `split-timeline` and `lost-write`.
 
 use super::{Recorded, logs, one_fault, revision, stores};
-use crate::check::{Fact, Kind, Ruling};
+use crate::check::{Fact, Kind, RuleResult};
 use crate::history::Symbol;
 use crate::history::etcd::Outcome;
 use crate::order::etcd::proofs::proved;
@@ -9,8 +9,8 @@ use crate::order::etcd::{Backward, Class, Contradiction, Mismatch, Proof, ShownV
 
 impl Recorded<'_> {
     /// Counts acknowledged writes.
-    pub(super) fn look_at_writes(&self, ruling: &mut Ruling<'_>) {
-        self.look_at(ruling, |at| self.analysis.effects.class(at) == Class::Write);
+    pub(super) fn look_at_writes(&self, result: &mut RuleResult<'_>) {
+        self.look_at(result, |at| self.analysis.effects.class(at) == Class::Write);
     }
 
     /// The record that showed a revision, and the later request that was answered at a lower one.
@@ -58,8 +58,8 @@ impl Recorded<'_> {
 }
 
 /// `revision-reuse`.
-pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    r.look_at_writes(ruling);
+pub fn reuse(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    r.look_at_writes(result);
     for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.root_causes.contradictions)
     {
         let (number, facts, key) = match *contradiction {
@@ -80,13 +80,13 @@ pub fn reuse(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let incarnation = facts[0].incarnation;
         let mut draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
         draft.consequence = "one of the acknowledged writes is lost, or clients see different histories".to_owned();
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
 }
 
 /// `revision-rewind`.
-pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    r.look_at_writes(ruling);
+pub fn rewind(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    r.look_at_writes(result);
     for (backward, &fault) in r.analysis.backward.iter().zip(&r.analysis.root_causes.backward) {
         if r.analysis.effects.class(backward.later) != Class::Write {
             continue;
@@ -100,15 +100,15 @@ pub fn rewind(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "A write commits above every revision that was complete before the write was sent.";
         let incarnation = r.client_of(backward.later);
         let draft = r.draft(Kind::Violation, incarnation, Symbol::NONE, one_fault(fault), summary, facts, reason);
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
 }
 
 /// `split-timeline`.
-pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
+pub fn split(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
     for (at, watch) in (0..).zip(&r.recording.watches) {
         let responses = &r.recording.responses[watch.responses.start as usize..][..watch.responses.len as usize];
-        ruling.checked_many(r.watcher(at), responses.iter().map(|response| u64::from(response.events.len)).sum());
+        result.checked_many(r.watcher(at), responses.iter().map(|response| u64::from(response.events.len)).sum());
     }
     for (contradiction, &fault) in r.analysis.timeline.contradictions.iter().zip(&r.analysis.root_causes.contradictions)
     {
@@ -137,10 +137,10 @@ pub fn split(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let reason = "Every member applies the same transactions, so a revision has one content on every member.";
         let incarnation = facts[1].incarnation;
         let draft = r.draft(Kind::Violation, incarnation, key, one_fault(fault), summary, facts, reason);
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
-    logs::split(r, ruling);
-    stores::split(r, ruling);
+    logs::split(r, result);
+    stores::split(r, result);
 }
 
 impl Recorded<'_> {
@@ -151,9 +151,9 @@ impl Recorded<'_> {
 }
 
 /// `lost-write`.
-pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
-    r.look_at_writes(ruling);
-    logs::lost(r, ruling);
+pub fn lost(r: &Recorded<'_>, result: &mut RuleResult<'_>) {
+    r.look_at_writes(result);
+    logs::lost(r, result);
     let mismatches = &r.analysis.answers.mismatches;
     if mismatches.is_empty() {
         return;
@@ -178,6 +178,6 @@ pub fn lost(r: &Recorded<'_>, ruling: &mut Ruling<'_>) {
         let incarnation = facts[0].incarnation;
         let cause = known.revision.to_string();
         let draft = r.draft(Kind::Violation, incarnation, known.change.key, cause, summary, facts, reason);
-        ruling.found_of(draft, fault);
+        result.found_of(draft, fault);
     }
 }

@@ -2,7 +2,7 @@
 //! their keys.
 
 use crate::check::facts::catalog::ScanBudget;
-use crate::check::{Evidence, Ruling};
+use crate::check::{Evidence, RuleResult};
 use crate::history::resource::{group_of_api_version, plural_of_kind};
 use crate::history::{Declared, Key, KeyId, ResourceId, Symbol};
 use crate::model::declaration::{Condition, Reference};
@@ -85,13 +85,13 @@ pub fn keys(
     evidence: &Evidence<'_>,
     resources: &[ResourceId],
     scan_budget: &mut ScanBudget,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) -> Vec<KeyId> {
     let mut keys = Vec::new();
     for &resource in resources {
         match scan_budget.take(evidence, resource) {
             true => keys.extend_from_slice(evidence.keys_of(resource)),
-            false => ruling.crowded(),
+            false => result.crowded(),
         }
     }
     keys.sort_unstable();

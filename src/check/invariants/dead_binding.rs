@@ -4,7 +4,7 @@ use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::{Place, end, had_ended, was_before, when};
 use crate::check::facts::references::{Directory, keys};
 use crate::check::facts::version_validity::VersionValidity;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{IncarnationId, KeyId, Marks, OperationId, ResourceId, Revision, Symbol, Verb};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Version};
@@ -32,7 +32,7 @@ struct Binding {
     operation: OperationId,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let (directory, validity) = (Directory::of(evidence), VersionValidity::derive(evidence));
     let mut requests: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
     let mut scan_budget = ScanBudget::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.binds) {
-        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, ruling) {
+        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, result) {
             for mut binding in bindings(evidence, &directory, reference, key, &requests) {
                 // If nothing can lie between the two versions, the writer of the second one bound the object.
                 let next = binding.before.map(|before| validity.through(&before).0.next());
@@ -55,8 +55,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     true => history.operation(binding.operation).incarnation,
                     false => IncarnationId::NONE,
                 };
-                ruling.checked(by);
-                judge(evidence, ruling, &validity, reference, &binding, by);
+                result.checked(by);
+                judge(evidence, result, &validity, reference, &binding, by);
             }
         }
     }
@@ -147,7 +147,7 @@ fn place(evidence: &Evidence<'_>, validity: &VersionValidity<'_>, binding: &Bind
 
 fn judge(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     validity: &VersionValidity<'_>,
     reference: &Reference,
     binding: &Binding,
@@ -202,7 +202,7 @@ fn judge(
         true => format!("{target} was gone before {name} was bound to it, and no new object had its name"),
         false => format!("{target} was deleted while {name} was being bound, so the writer could not know"),
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: by,

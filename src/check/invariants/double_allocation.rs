@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/double-allocation.md")]
 
 use crate::check::invariants::mutual_exclusion;
-use crate::check::{BrokenBy, Checks, Evidence, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Evidence, Group, Rule, RuleResult};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -23,8 +23,8 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    mutual_exclusion::check(evidence, ruling, false);
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
+    mutual_exclusion::check(evidence, result, false);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::references::{Directory, keys};
 use crate::check::invariants::mutual_exclusion;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{IncarnationId, Symbol};
 use crate::model::declaration::Reference;
 use crate::order::{Provenance, Version};
@@ -20,12 +20,12 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    mutual_exclusion::check(evidence, ruling, true);
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
+    mutual_exclusion::check(evidence, result, true);
     let directory = Directory::of(evidence);
     let mut scan_budget = ScanBudget::of(evidence);
     for reference in evidence.options.declarations.references.iter().filter(|reference| reference.once) {
-        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, ruling) {
+        for key in keys(evidence, &directory.referring(reference), &mut scan_budget, result) {
             let mut bound: Option<(Symbol, Version, String)> = None;
             for version in evidence.order.timeline.versions(key).iter() {
                 let known = version.change.lives() == Some(true) && version.uid.is_some();
@@ -36,7 +36,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 if let Some((uid, before, _)) = &mut bound
                     && (*uid, before.attributes) == (version.uid, version.attributes)
                 {
-                    ruling.checked(IncarnationId::NONE);
+                    result.checked(IncarnationId::NONE);
                     *before = version;
                     continue;
                 }
@@ -44,9 +44,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let Some(target) = mentions.into_iter().find_map(|mention| mention.target) else { continue };
                 match &bound {
                     Some((uid, before, other)) if *uid == version.uid => {
-                        ruling.checked(IncarnationId::NONE);
+                        result.checked(IncarnationId::NONE);
                         if *other != target {
-                            found(evidence, ruling, reference, (before, other), (&version, &target));
+                            found(evidence, result, reference, (before, other), (&version, &target));
                         }
                     }
                     _ => {}
@@ -59,7 +59,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 fn found(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     reference: &Reference,
     (before, one): (&Version, &str),
     (after, other): (&Version, &str),
@@ -71,7 +71,7 @@ fn found(
         evidence.version(before, format!("{name} with uid {uid} had {field} {one}")),
         evidence.version(after, format!("{name} with uid {uid} had {field} {other}")),
     ];
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: facts[1].incarnation,

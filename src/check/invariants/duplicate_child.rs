@@ -4,7 +4,7 @@ use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::version_validity::VersionValidity;
 use crate::check::invariants::allocations::{AllocatedValue, HeldVersion, Hold, Holdings, holdings};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::Revision;
 use crate::history::resource::plural_of_kind;
 use crate::ingest::fields::Path;
@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let children = &evidence.options.declarations.children;
     if children.is_empty() {
         return;
@@ -34,7 +34,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(owned) = owned(child) else { continue };
         for resource in evidence.resources_named(&child.resource) {
             if !scan_budget.take(evidence, resource) {
-                ruling.crowded();
+                result.crowded();
                 continue;
             }
             let mut all = holdings(evidence, &validity, &owned, resource);
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             for family in holds.chunk_by(|a, b| a.value == b.value) {
                 let (validity, owned, all) = (&validity, &owned, &all);
                 let family = Family { evidence, validity, child, owned, all, members: family };
-                family.check(ruling);
+                family.check(result);
             }
         }
     }
@@ -93,7 +93,7 @@ struct Member<'m> {
 }
 
 impl Family<'_, '_> {
-    fn check(&self, ruling: &mut Ruling<'_>) {
+    fn check(&self, result: &mut RuleResult<'_>) {
         let AllocatedValue::Text(value) = &self.members[0].value else { return };
         let mut parts = value.splitn(4, '/');
         let (owner, controller, kind) = (parts.next(), parts.next(), parts.next());
@@ -106,7 +106,7 @@ impl Family<'_, '_> {
         for member in &members {
             open.retain(|other| self.all.through(other.hold) >= member.since);
             if let Some(made) = member.made.filter(|made| made.writer.is_some()) {
-                self.judge(ruling, owner.unwrap_or(""), &made, member, &open);
+                self.judge(result, owner.unwrap_or(""), &made, member, &open);
             }
             open.push(member);
         }
@@ -168,7 +168,14 @@ impl Family<'_, '_> {
     }
 
     /// Judges a creation against the children from before it that still exist after it.
-    fn judge(&self, ruling: &mut Ruling<'_>, owner: &str, new: &Version, member: &Member<'_>, others: &[&Member<'_>]) {
+    fn judge(
+        &self,
+        result: &mut RuleResult<'_>,
+        owner: &str,
+        new: &Version,
+        member: &Member<'_>,
+        others: &[&Member<'_>],
+    ) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let by = history.operation(new.writer).incarnation;
         let wanted = match &self.child.desired {
@@ -178,10 +185,10 @@ impl Family<'_, '_> {
             Some(path) => self.most_wanted(owner, path, new).map(|(count, version)| (count, Some(version))),
         };
         let Some((wanted, version)) = wanted else {
-            ruling.undecided("children of owners without a complete history of versions");
+            result.undecided("children of owners without a complete history of versions");
             return;
         };
-        ruling.checked(by);
+        result.checked(by);
         let existing: Vec<&Member<'_>> =
             others.iter().copied().filter(|other| self.at(other, new.revision).is_some()).collect();
         let certain = existing.len() as u64 >= wanted;
@@ -231,7 +238,7 @@ impl Family<'_, '_> {
             new.revision
         );
         let doubt = |child: String| format!(". Not proved: {child} was one before and after, perhaps not in between");
-        ruling.found(Draft {
+        result.found(Draft {
             kind: if certain { Kind::Violation } else { Kind::Suspect },
             broken_by: BrokenBy::Client,
             incarnation: by,

@@ -2,7 +2,7 @@
 
 use crate::check::facts::cross_counter;
 use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead, Shown};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, ClockId, IncarnationId, KeyId, Marks, Operation, OperationId, Revision, Symbol, Verb};
 use crate::ingest::Time;
 use crate::order::{Change, Version};
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut claims: Vec<(OperationId, Vec<IncarnationId>)> = Vec::new();
     let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
@@ -29,7 +29,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !claims_life || !o.incarnation.is_some() {
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if o.answer_uid == o.request_uid || !has_ended(evidence, &o) {
             continue;
         }
@@ -48,8 +48,8 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             .filter(|(life, g)| shows_end(evidence, &o, g, knowledge.of(*life, o.key)))
             .min_by_key(|(_, g)| g.moment.0);
         match seen {
-            Some((_, last_read)) => found(evidence, ruling, id, last_read),
-            None => after_grace(evidence, ruling, id),
+            Some((_, last_read)) => found(evidence, result, id, last_read),
+            None => after_grace(evidence, result, id),
         }
     }
 }
@@ -101,7 +101,7 @@ fn shows_end(evidence: &Evidence<'_>, o: &Operation, last_read: &LastRead, all: 
 }
 
 /// Judges a report that was sent more than the declared grace period after the end.
-fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+fn after_grace(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId) {
     let Some(grace) = evidence.options.grace else { return };
     let (history, order) = (evidence.history, evidence.order);
     let o = history.operation(id);
@@ -122,7 +122,7 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     let seconds = grace as f64 / 1e9;
     state(
         evidence,
-        ruling,
+        result,
         id,
         facts,
         format!(
@@ -135,7 +135,7 @@ fn after_grace(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId
     );
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, last_read: &LastRead) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, last_read: &LastRead) {
     let history = evidence.history;
     let o = history.operation(id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
@@ -162,12 +162,12 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, last
         "{client} reported on {key} with uid {uid} after it had seen that uid's end, and the server accepted it"
     );
     let reason = "after an object's end no process may report on it, and this process had seen the end".to_owned();
-    state(evidence, ruling, id, facts, summary, reason);
+    state(evidence, result, id, facts, summary, reason);
 }
 
 fn state(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     id: OperationId,
     facts: Vec<Fact>,
     summary: String,
@@ -175,7 +175,7 @@ fn state(
 ) {
     let history = evidence.history;
     let o = history.operation(id);
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

@@ -6,7 +6,7 @@ use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::version_validity::VersionValidity;
 use crate::check::invariants::allocations::{AllocatedValue, End, Hold, Holdings, holdings, words};
-use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, RuleResult};
 use crate::history::{IncarnationId, KeyId, Resource, ResourceId, Revision, Symbol};
 use crate::model::declaration::{Allocation, Path, READINESS};
 use crate::order::Version;
@@ -35,7 +35,7 @@ struct Claim<'p, 'd> {
 }
 
 /// Judges the allocations that are bindings, or those that are none.
-pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
+pub fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, binds: bool) {
     let history = evidence.history;
     let validity = VersionValidity::derive(evidence);
     // Values exclude each other inside one space. A declaration without an API group has one space per group.
@@ -46,7 +46,7 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     for allocation in declared.iter().filter(|allocation| allocation.binds == binds) {
         for resource in evidence.resources_named(&allocation.resource) {
             if !scan_budget.take(evidence, resource) {
-                ruling.crowded();
+                result.crowded();
                 continue;
             }
             let holdings = holdings(evidence, &validity, allocation, resource);
@@ -61,16 +61,16 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
     for parts in spaces.values() {
         let mut claims: Vec<Claim<'_, '_>> =
             parts.iter().flat_map(|part| part.holdings.holds.iter().map(move |hold| Claim { part, hold })).collect();
-        ruling.checked_many(IncarnationId::NONE, claims.len() as u64);
+        result.checked_many(IncarnationId::NONE, claims.len() as u64);
         claims.sort_by(|a, b| (&a.hold.value, a.from(), a.hold.key).cmp(&(&b.hold.value, b.from(), b.hold.key)));
         let mut reported = FxHashSet::default();
-        for (one, other) in pairs(&claims, ruling) {
+        for (one, other) in pairs(&claims, result) {
             let (one, other) = if other.from() < one.from() { (other, one) } else { (one, other) };
             let holders = (&one.hold.holder, &other.hold.holder);
             if one.hold.holder != other.hold.holder
                 && history.share_counter(one.part.resource, other.part.resource)
                 && !reported.contains(&(&one.hold.value, holders))
-                && judge.pair(ruling, one, other)
+                && judge.pair(result, one, other)
             {
                 reported.insert((&one.hold.value, holders));
             }
@@ -80,7 +80,7 @@ pub fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, binds: bool) {
 
 /// Claims with values that exclude each other and intervals that may overlap. The claims are sorted by value, then by
 /// revision.
-fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Claim<'p, 'd>, Claim<'p, 'd>)> {
+fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], result: &mut RuleResult<'_>) -> Vec<(Claim<'p, 'd>, Claim<'p, 'd>)> {
     let mut found = Vec::new();
     let mut open: Vec<Claim<'p, 'd>> = Vec::new();
     let mut compared = 0;
@@ -98,7 +98,7 @@ fn pairs<'p, 'd>(claims: &[Claim<'p, 'd>], ruling: &mut Ruling<'_>) -> Vec<(Clai
                 });
                 compared += open.len();
                 if compared > MAX_PAIRS {
-                    ruling.undecided("more overlapping ranges than one run looks at");
+                    result.undecided("more overlapping ranges than one run looks at");
                     return found;
                 }
                 let at_one_time =
@@ -236,7 +236,7 @@ type RemovalBounds = FxHashMap<(KeyId, Option<Symbol>, ResourceId), Option<Revis
 
 impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
     /// Judges two claims; `one` began first. Returns whether it stated a finding.
-    fn pair(&self, ruling: &mut Ruling<'_>, one: Claim<'p, 'd>, other: Claim<'p, 'd>) -> bool {
+    fn pair(&self, result: &mut RuleResult<'_>, one: Claim<'p, 'd>, other: Claim<'p, 'd>) -> bool {
         let evidence = self.evidence;
         let met = one.meets(&other);
         let revision = met.unwrap_or(other.from());
@@ -251,7 +251,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         }
         // A value without a record may belong to another allocator, for another network or node.
         if records.iter().any(|record| matches!(record, Some(Record::Missing))) {
-            ruling.undecided("values without an allocator's record for both holders");
+            result.undecided("values without an allocator's record for both holders");
             return false;
         }
         // A field that its node no longer updates says nothing about the current state.
@@ -301,7 +301,7 @@ impl<'p, 'h, 'd> Judge<'p, 'h, 'd> {
         let reason =
             format!("{what} {value} has one holder at a time, but at revision {revision} two existing objects have it");
         let writer = other.part.holdings.versions(other.hold)[0].version.writer;
-        ruling.found(Draft {
+        result.found(Draft {
             kind: if doubt.is_some() { Kind::Suspect } else { Kind::Violation },
             broken_by: BrokenBy::Client,
             incarnation: if writer.is_some() {

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/overlapping-lives.md")]
 
 use crate::check::facts::commit_evidence;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{IncarnationId, Revision};
 use crate::order::{Lifetime, Provenance, Version};
 
@@ -17,16 +17,16 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let lives = evidence.order.lifetimes(evidence.history);
     for of_key in lives.all().chunk_by(|a, b| a.key == b.key) {
         // The earlier life that lasts longest.
         let mut before: Option<&Lifetime> = None;
         for life in of_key.iter().filter(|life| life.from.is_some()) {
             if let Some(before) = before {
-                ruling.checked(IncarnationId::NONE);
+                result.checked(IncarnationId::NONE);
                 if before.through >= life.from {
-                    found(evidence, ruling, before, life);
+                    found(evidence, result, before, life);
                 }
             }
             if before.is_none_or(|before| before.through < life.through) {
@@ -36,7 +36,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other: &Lifetime) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, one: &Lifetime, other: &Lifetime) {
     let history = evidence.history;
     let name = history.key_name(one.key);
     let versions = evidence.order.timeline.versions(one.key);
@@ -51,11 +51,11 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, one: &Lifetime, other
     let mut facts = vec![evidence.version(&first, says(one)), evidence.version(&second, says(other))];
     let Some((fact, revision)) = later else { return };
     if [&first, &second].into_iter().any(|version| commit_evidence::went_back(evidence, version)) {
-        return ruling.undecided("names with objects on both sides of a revision rewind of the store");
+        return result.undecided("names with objects on both sides of a revision rewind of the store");
     }
     facts.push(fact);
     let observer = facts[2].incarnation;
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: observer,

@@ -4,7 +4,7 @@ use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::cross_counter::Place;
 use crate::check::facts::references::{Directory, is_collector};
 use crate::check::facts::version_validity::VersionValidity;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{OperationId, ResourceId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::Reference;
@@ -33,7 +33,7 @@ struct Collected<'h> {
     last: Version,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let references = &evidence.options.declarations.references;
     let removed: Vec<Collected<'_>> =
         evidence.order.lifetimes(evidence.history).all().iter().filter_map(|life| collected(evidence, life)).collect();
@@ -54,7 +54,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let resource = evidence.history.resource_of(removal.life.key);
         for reference in owning.get(&resource).into_iter().flatten() {
             if !scan_budget.take_many(1) {
-                ruling.crowded();
+                result.crowded();
                 break;
             }
             for mention in directory.mentions(reference, &removal.last).unwrap_or_default() {
@@ -63,13 +63,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 let owner = uid.and_then(|uid| lives.of(uid));
                 let Some(owner) = owner else { continue };
                 if directory.key(reference, removal.life.key, &mention) == Some(owner.key) {
-                    judge(evidence, ruling, &validity, removal, owner);
+                    judge(evidence, result, &validity, removal, owner);
                 }
             }
         }
         match owned {
-            true => ruling.checked(evidence.history.operation(removal.operation).incarnation),
-            false => ruling.undecided("collected objects without owner references in the evidence"),
+            true => result.checked(evidence.history.operation(removal.operation).incarnation),
+            false => result.undecided("collected objects without owner references in the evidence"),
         }
     }
 }
@@ -98,7 +98,7 @@ fn collected<'h>(evidence: &Evidence<'h>, life: &'h Lifetime) -> Option<Collecte
 
 fn judge(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     validity: &VersionValidity<'_>,
     removal: &Collected<'_>,
     owner: &Lifetime,
@@ -112,7 +112,7 @@ fn judge(
         false => Place::of_operation(evidence, removal.operation, resource).through,
     };
     let Some(done) = done else {
-        return ruling.undecided("removals without a bound in the counter of the owner's resource");
+        return result.undecided("removals without a bound in the counter of the owner's resource");
     };
     let lived = owner.lives_at(timeline, done);
     let is_born_later = owner.is_born && owner.from > done;
@@ -132,7 +132,7 @@ fn judge(
     });
     let Some(unmarked) = unmarked else {
         if lived.is_some() {
-            ruling.undecided("owners that may have had a deletion begun");
+            result.undecided("owners that may have had a deletion begun");
         }
         return;
     };
@@ -161,7 +161,7 @@ fn judge(
     facts.truncate(5);
     let reason =
         "the garbage collector removes an object only after the last of its owners is gone, and this owner existed";
-    ruling.found(Draft {
+    result.found(Draft {
         kind: if certain { Kind::Violation } else { Kind::Suspect },
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

@@ -114,23 +114,23 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     let history = history(&stale(7, 3));
     let late = crate::check::Options { deadline: Some(Instant::now()), ..Default::default() };
     assert!(matches!(judge(&history, &late).verdict, Ruled::Unknown(_)));
-    let mut ruling_limits = Limits { memory: Some(0), ..Limits::default() };
+    let mut other_limits = Limits { memory: Some(0), ..Limits::default() };
     let log = Log { calls: history.calls(), names: &history.names };
     let order = crate::order::Order::derive(&history, &Default::default());
     let options = crate::check::Options::default();
     let evidence =
         Evidence { history: &history, order: &order, options: &options, facts: &crate::check::Facts::default() };
-    let mut ruling = Ruling::new(RULE.slug, &evidence);
-    std::mem::swap(&mut ruling.limits, &mut ruling_limits);
+    let mut result = RuleResult::new(RULE.slug, &evidence);
+    std::mem::swap(&mut result.limits, &mut other_limits);
     Model::Register.visit(
         log,
-        Decision { history: &history, model: Model::Register, ruling: &mut ruling, proofs: false, begun: None },
+        Decision { history: &history, model: Model::Register, result: &mut result, proofs: false, begun: None },
     );
     // A search without memory use may decide under any limit.
-    if let Some(open) = &ruling.open {
+    if let Some(open) = &result.open {
         assert!(open.contains("the memory limit") && open.contains("key 7"), "{open}");
     } else {
-        assert_eq!(ruling.findings.len(), 1);
+        assert_eq!(result.findings.len(), 1);
     }
 }
 
@@ -149,10 +149,10 @@ fn an_interrupted_search_says_how_long_it_ran_and_what_is_open() {
     let options = crate::check::Options::default();
     let facts = crate::check::Facts::default();
     let evidence = Evidence { history: &history, order: &order, options: &options, facts: &facts };
-    let mut ruling = Ruling::new(RULE.slug, &evidence);
-    ruling.limits.halt = Some(&HALT);
-    RULE.check(&evidence, &mut ruling);
-    let open = ruling.open.unwrap();
+    let mut result = RuleResult::new(RULE.slug, &evidence);
+    result.limits.halt = Some(&HALT);
+    RULE.check(&evidence, &mut result);
+    let open = result.open.unwrap();
     assert!(open.starts_with("interrupted after 0.0 s of searching: 65 of 65 calls"), "{open}");
 }
 

@@ -4,7 +4,7 @@ use crate::check::facts::catalog::ScanBudget;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::cross_counter::{end, had_ended, when};
 use crate::check::facts::references::{Directory, Mention, is_collector};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{ClientId, IncarnationId, KeyId, Marks, Operation, OperationId, PartId, ResourceId, Symbol, Verb};
 use crate::model::declaration::Reference;
 use crate::order::{Change, Decisions, Lifetime, Source, Version};
@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let by_uid = || evidence.options.declarations.references.iter().filter(|reference| reference.uid.is_some());
     if by_uid().next().is_none() {
         return;
@@ -35,22 +35,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         resources.retain(|&resource| {
             let is_left = scan_budget.take(evidence, resource);
             if !is_left {
-                ruling.crowded();
+                result.crowded();
             }
             is_left
         });
         let dangling = Dangling { evidence, directory: &directory, reference, followers: &followers };
         for &resource in &resources {
-            dangling.made(ruling, resource);
+            dangling.made(result, resource);
         }
         // This looks through all requests.
         if reference.belongs && !resources.is_empty() {
             if !scan_budget.take_many(evidence.history.operations.len() as u64) {
-                ruling.crowded();
+                result.crowded();
                 continue;
             }
             let resources: FxHashSet<ResourceId> = resources.into_iter().collect();
-            dangling.rested_on(ruling, &resources);
+            dangling.rested_on(result, &resources);
         }
     }
 }
@@ -96,7 +96,7 @@ impl<'h> Dangling<'_, 'h> {
     }
 
     /// Judges writes that make a reference.
-    fn made(&self, ruling: &mut Ruling<'_>, resource: ResourceId) {
+    fn made(&self, result: &mut RuleResult<'_>, resource: ResourceId) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let mut new: Vec<(Version, Mention)> = Vec::new();
         for &key in evidence.keys_of(resource) {
@@ -113,15 +113,15 @@ impl<'h> Dangling<'_, 'h> {
             match self.life(mention) {
                 _ if exempt => {}
                 None if mention.by_controller => {}
-                None => ruling.undecided("references to uids that the evidence does not show"),
+                None => result.undecided("references to uids that the evidence does not show"),
                 Some(life) => {
                     let target = history.resource_of(life.key);
                     let controls = mention.by_controller || self.reference.followed;
                     if controls && followers.may_be(evidence, &o, target) {
                         continue;
                     }
-                    ruling.checked(writer);
-                    self.judge(ruling, version, life, mention.by_controller);
+                    result.checked(writer);
+                    self.judge(result, version, life, mention.by_controller);
                 }
             }
         }
@@ -169,7 +169,7 @@ impl<'h> Dangling<'_, 'h> {
         }
     }
 
-    fn judge(&self, ruling: &mut Ruling<'_>, version: &Version, life: &Lifetime, by_controller: bool) {
+    fn judge(&self, result: &mut RuleResult<'_>, version: &Version, life: &Lifetime, by_controller: bool) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let late = had_ended(evidence, life, version.writer);
         let shared = history.share_counter(history.resource_of(life.key), history.resource_of(version.key));
@@ -182,7 +182,7 @@ impl<'h> Dangling<'_, 'h> {
         let uid = evidence.short_uid(life.uid);
         let mut facts: Vec<Fact> = end(evidence, life, &target, version.writer).into_iter().collect();
         facts.push(evidence.version(version, format!("{name} was given a reference to {target} with uid {uid}")));
-        ruling.found(Draft {
+        result.found(Draft {
             kind: if late && !by_controller { Kind::Violation } else { Kind::Hazard },
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,
@@ -212,7 +212,7 @@ impl<'h> Dangling<'_, 'h> {
     }
 
     /// Judges decisions and reads that rest on an object with a deleted target.
-    fn rested_on(&self, ruling: &mut Ruling<'_>, resources: &FxHashSet<ResourceId>) {
+    fn rested_on(&self, result: &mut RuleResult<'_>, resources: &FxHashSet<ResourceId>) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         // Clients that create such objects read them to maintain them.
         let makers: FxHashSet<ClientId> = evidence
@@ -239,7 +239,7 @@ impl<'h> Dangling<'_, 'h> {
             let Some(version) = evidence.order.timeline.version_at(o.key, o.answered) else { continue };
             for mention in self.directory.mentions(self.reference, &version).unwrap_or_default() {
                 let Some(life) = self.life(&mention) else { continue };
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 if !had_ended(evidence, life, id) {
                     continue;
                 }
@@ -251,14 +251,14 @@ impl<'h> Dangling<'_, 'h> {
                 };
                 let other = |w: &OperationId| history.operation(*w).answer_uid != version.uid;
                 let write = decided.into_iter().flatten().copied().find(|w| other(w) && rests(w));
-                self.read(ruling, id, &o, &version, life, write);
+                self.read(result, id, &o, &version, life, write);
             }
         }
     }
 
     fn read(
         &self,
-        ruling: &mut Ruling<'_>,
+        result: &mut RuleResult<'_>,
         id: OperationId,
         o: &Operation,
         version: &Version,
@@ -276,7 +276,7 @@ impl<'h> Dangling<'_, 'h> {
             let what = history.key_name(w.key);
             facts.push(evidence.operation(write, w.answered, format!("{client} wrote {what} in the same decision")));
         }
-        ruling.found(Draft {
+        result.found(Draft {
             kind: if write.is_some() { Kind::Violation } else { Kind::Hazard },
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,

@@ -4,7 +4,7 @@ use crate::check::facts::commit_evidence;
 use crate::check::premises::premise_index::{ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
 use crate::check::premises::presumed_absence::{Counterevidence, ExistenceProof, PresumedAbsence};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{OperationId, Revision};
 use crate::order::{Life, Reading, Version};
 
@@ -27,13 +27,13 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     if let Some(basis) = PremiseIndex::declared(evidence) {
-        declared(evidence, &basis, ruling);
+        declared(evidence, &basis, result);
     }
     for case in presumed_absence::presumed(evidence) {
-        ruling.checked(evidence.history.operation(case.write).incarnation);
-        presumption(evidence, ruling, case);
+        result.checked(evidence.history.operation(case.write).incarnation);
+        presumption(evidence, result, case);
     }
 }
 
@@ -48,7 +48,7 @@ enum Had {
     Commit(Revision),
 }
 
-fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruling<'_>) {
+fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
@@ -56,16 +56,16 @@ fn declared(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, ruling: &mut Ruli
             continue;
         }
         let Some(decided) = decided else {
-            ruling.undecided(ENDLESS);
+            result.undecided(ENDLESS);
             continue;
         };
         for used in decided.used.iter().filter(|used| used.premise.reading == Reading::Absent) {
             if used.premise.key == o.key {
                 continue;
             }
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             if let Some((life, had)) = had(evidence, basis, used, write) {
-                found(evidence, basis, ruling, write, used, &life, had);
+                found(evidence, basis, result, write, used, &life, had);
             }
         }
     }
@@ -98,7 +98,7 @@ fn had(evidence: &Evidence<'_>, basis: &PremiseIndex<'_>, used: &Used, write: Op
 fn found(
     evidence: &Evidence<'_>,
     basis: &PremiseIndex<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     write: OperationId,
     used: &Used,
     life: &Life,
@@ -118,7 +118,7 @@ fn found(
     let mut facts = vec![basis.fact(&used.premise, format!("{client} read for its decision that {object} is absent"))];
     facts.extend(lifetime(evidence, life));
     facts.push(written(evidence, write));
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Nobody,
         incarnation: o.incarnation,
@@ -150,7 +150,7 @@ fn written(evidence: &Evidence<'_>, write: OperationId) -> Fact {
     evidence.operation(write, o.answered, format!("{request} was answered with success"))
 }
 
-fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedAbsence) {
+fn presumption(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, case: PresumedAbsence) {
     let history = evidence.history;
     let o = history.operation(case.write);
     let (client, target, object) = (evidence.short_client(&o), history.key_name(case.target), history.key_name(o.key));
@@ -184,7 +184,7 @@ fn presumption(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, case: PresumedA
         Counterevidence::Outlived(..) | Counterevidence::Nothing => return,
     };
     facts.push(written(evidence, case.write));
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Nobody,
         incarnation: o.incarnation,

@@ -9,7 +9,7 @@ use crate::check::facts::stale_writes::{
 };
 use crate::check::facts::three_way_diff::{Changed, WriteHistory};
 use crate::check::premises::premise_index::{ENDLESS, PremiseIndex};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, RuleResult};
 use crate::history::{Marks, OperationId, Revision, Subresource, Verb};
 use crate::order::{Premise, Reading, Relation, Versions};
 use rustc_hash::FxHashSet;
@@ -36,21 +36,21 @@ struct Lost {
     reason: &'static str,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    let mut lost = declared(evidence, ruling);
-    lost.extend(without_condition(evidence, ruling));
-    lost.extend(after_conflicts(evidence, ruling));
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
+    let mut lost = declared(evidence, result);
+    lost.extend(without_condition(evidence, result));
+    lost.extend(after_conflicts(evidence, result));
     let mut reported: FxHashSet<OperationId> = FxHashSet::default();
     for lost in lost {
         if reported.insert(lost.write) {
-            found(evidence, ruling, lost);
+            found(evidence, result, lost);
         }
     }
 }
 
-fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
+fn without_condition(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) -> Vec<Lost> {
     let writes = evidence.unconditioned();
-    writes.checked.iter().for_each(|life| ruling.checked(*life));
+    writes.checked.iter().for_each(|life| result.checked(*life));
     let mut lost = Vec::new();
     let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
@@ -69,11 +69,11 @@ fn without_condition(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lo
     lost
 }
 
-fn after_conflicts(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
+fn after_conflicts(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) -> Vec<Lost> {
     let history = evidence.history;
     let laundered = laundered(evidence).into_iter().filter(|laundered| laundered.author == Author::Another);
     let lost = laundered.map(|laundered| {
-        ruling.checked(history.operation(laundered.write).incarnation);
+        result.checked(history.operation(laundered.write).incarnation);
         let base = history.operation(laundered.refused).asked_revision;
         let client = history.short_client(history.operation(laundered.write).incarnation);
         let says = format!("the content of {client} for version {base} was refused with 409");
@@ -103,7 +103,7 @@ struct Declared<'e> {
     knew: bool,
 }
 
-fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
+fn declared(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) -> Vec<Lost> {
     let history = evidence.history;
     let Some(basis) = PremiseIndex::declared(evidence) else { return Vec::new() };
     let mut writes: Vec<Declared<'_>> = Vec::new();
@@ -115,7 +115,7 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
             continue;
         }
         let Some(decided) = decided else {
-            ruling.undecided(ENDLESS);
+            result.undecided(ENDLESS);
             continue;
         };
         let own = decided.used.iter().find(|used| used.premise.key == o.key).map(|used| used.premise);
@@ -125,7 +125,7 @@ fn declared(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) -> Vec<Lost> {
         if !revision.is_some() || !same {
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let since = evidence.order.timeline.between(o.key, revision, through);
         if since.iter().any(|v| is_others(evidence, &v, id)) {
             writes.push(Declared { write: id, premise, revision, since, knew: o.asked_revision > revision });
@@ -175,14 +175,14 @@ fn undoing(
     lost
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, lost: Lost) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, lost: Lost) {
     let history = evidence.history;
     let o = history.operation(lost.write);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
     let field = &lost.undone.field;
     let (kind, reason) = lost.undone.reason(lost.reason);
     let (by, when) = (lost.undone.author_words(evidence), lost.undone.when_words());
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

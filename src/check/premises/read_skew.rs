@@ -2,7 +2,7 @@
 
 use crate::check::facts::commit_evidence;
 use crate::check::premises::premise_index::{ENDLESS, PremiseIndex, Used};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{ClockId, OperationId, Revision};
 use crate::ingest::Time;
 use rustc_hash::FxHashMap;
@@ -19,21 +19,21 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let Some(basis) = PremiseIndex::declared(evidence) else { return };
     let history = evidence.history;
     let mut harmful = None;
     for (write, decided) in basis.decided() {
         let o = history.operation(write);
         let Some(decided) = decided else {
-            ruling.undecided(ENDLESS);
+            result.undecided(ENDLESS);
             continue;
         };
         let used: Vec<&Used> = decided.used.iter().filter(|used| !used.truth.is_empty()).collect();
         if used.len() < 2 {
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let pass = std::ptr::from_ref(decided.pass);
         let Some((a, b)) = skew(evidence, &basis, &used) else { continue };
         let kind = if commit_evidence::took_effect(evidence, write, &o) { Kind::Violation } else { Kind::Hazard };
@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if kind == Kind::Violation && harmful.replace(pass) == Some(pass) {
             continue;
         }
-        found(evidence, &basis, ruling, write, kind, [a, b]);
+        found(evidence, &basis, result, write, kind, [a, b]);
     }
 }
 
@@ -112,7 +112,7 @@ fn by_time<'u>(evidence: &Evidence<'_>, used: &[&'u Used]) -> Option<(&'u Used, 
 fn found(
     evidence: &Evidence<'_>,
     basis: &PremiseIndex<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     write: OperationId,
     kind: Kind,
     [a, b]: [&Used; 2],
@@ -145,7 +145,7 @@ fn found(
         Some(through) => format!("[{}, {through}]", used.truth.from),
         None => format!("from {}", used.truth.from),
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Nobody,
         incarnation: o.incarnation,

@@ -5,7 +5,7 @@ use crate::check::facts::commit_evidence;
 use crate::check::premises::premise_index::{Decided, ENDLESS, PremiseIndex, Used};
 use crate::check::premises::presumed_absence;
 use crate::check::premises::presumed_absence::{Counterevidence, PossibleDeletions};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::OperationId;
 use crate::order::{Reading, Version};
 use rustc_hash::FxHashSet;
@@ -29,10 +29,10 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let mut violated: FxHashSet<OperationId> = FxHashSet::default();
     for case in presumed_absence::presumed(evidence) {
-        ruling.checked(evidence.history.operation(case.write).incarnation);
+        result.checked(evidence.history.operation(case.write).incarnation);
         if let Counterevidence::Outlived(last_read, end, creation) = case.counterevidence {
             violated.insert(case.write);
             let o = evidence.history.operation(case.write);
@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let belief = format!("no {target}");
             state(
                 evidence,
-                ruling,
+                result,
                 case.write,
                 Kind::Violation,
                 Outdated { belief: &belief, seen, end, creation: Some(creation) },
@@ -49,7 +49,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
     }
     if let Some(basis) = PremiseIndex::declared(evidence) {
-        declared(evidence, &basis, &violated, ruling);
+        declared(evidence, &basis, &violated, result);
     }
 }
 
@@ -58,7 +58,7 @@ fn declared(
     evidence: &Evidence<'_>,
     basis: &PremiseIndex<'_>,
     violated: &FxHashSet<OperationId>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) {
     let history = evidence.history;
     let mut cases: Vec<Case> = Vec::new();
@@ -68,13 +68,13 @@ fn declared(
             continue;
         }
         let Some(decided) = decided else {
-            ruling.undecided(ENDLESS);
+            result.undecided(ENDLESS);
             continue;
         };
         let creation = basis.birth_of_deleted(write).filter(|creation| is_unknown(evidence, &decided, creation));
         let mut outdated: Vec<(Used, Version)> = Vec::new();
         for used in decided.used.iter().filter(|used| used.premise.key != o.key) {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             outdated.extend(basis.ended_before_commit(used, write).map(|end| (*used, end)));
         }
         if !outdated.is_empty() {
@@ -100,7 +100,7 @@ fn declared(
         let client = evidence.short_client(&o);
         let seen = basis.fact(&used.premise, format!("{client} read {belief} for its decision"));
         let creation = creation.filter(|_| worst.is_some());
-        state(evidence, ruling, write, kind, Outdated { belief: &belief, seen, end, creation });
+        state(evidence, result, write, kind, Outdated { belief: &belief, seen, end, creation });
     }
 }
 
@@ -129,7 +129,7 @@ struct Outdated<'o> {
     creation: Option<Version>,
 }
 
-fn state(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, write: OperationId, kind: Kind, outdated: Outdated<'_>) {
+fn state(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, write: OperationId, kind: Kind, outdated: Outdated<'_>) {
     let history = evidence.history;
     let o = history.operation(write);
     let (client, object) = (evidence.short_client(&o), history.key_name(o.key));
@@ -160,7 +160,7 @@ fn state(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, write: OperationId, k
             "the decision may be wrong for the state at its commit",
         ),
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Nobody,
         incarnation: o.incarnation,

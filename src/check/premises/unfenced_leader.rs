@@ -2,7 +2,7 @@
 
 use crate::check::facts::version_validity::VersionValidity;
 use crate::check::premises::premise_index::PremiseIndex;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{
     AttributesId, ClientId, ClockId, Declared, IdentifiedBy, IncarnationId, KeyId, Operation, OperationId, ResourceId,
     Revision, Subresource, Symbol, Verb,
@@ -60,7 +60,7 @@ struct Loss {
     again: Option<Version>,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut terms: FxHashMap<KeyId, Vec<Term>> = FxHashMap::default();
     let mut locks: FxHashSet<ResourceId> = FxHashSet::default();
@@ -147,7 +147,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             shared.insert((life.client, &life.program, resource));
         }
         let Some(losses) = former else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let known = activity.entry((o.incarnation, resource)).or_default();
         let lost = losses.iter().rev().find(|loss| basis.before_commit(&loss.successor.first, id));
         let Some(loss) = lost else {
@@ -177,9 +177,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let both = known.objects.contains(&o.key)
                 && *successors.entry(place).or_insert_with(|| wrote_as_successor(evidence, basis, loss, o.key));
             if both {
-                judge.found(ruling, id, loss, LeaderEvidence { led: false, is_whole: true });
+                judge.found(result, id, loss, LeaderEvidence { led: false, is_whole: true });
             } else {
-                ruling.undecided(
+                result.undecided(
                     "writes after the loss of a lock to resources that the process had written before it first held a lock",
                 );
             }
@@ -189,7 +189,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let is_whole = !loss.released || renewed || known.objects.contains(&o.key);
         let life = &history.incarnations[o.incarnation.index()];
         let shared = shared.contains(&(life.client, &*life.program, history.resource_of(o.key)));
-        judge.found(ruling, id, loss, LeaderEvidence { led: led && !shared, is_whole });
+        judge.found(result, id, loss, LeaderEvidence { led: led && !shared, is_whole });
     }
 }
 
@@ -477,7 +477,7 @@ struct Judge<'e, 'h> {
 }
 
 impl Judge<'_, '_> {
-    fn found(&self, ruling: &mut Ruling<'_>, write: OperationId, loss: &Loss, leader_evidence: LeaderEvidence) {
+    fn found(&self, result: &mut RuleResult<'_>, write: OperationId, loss: &Loss, leader_evidence: LeaderEvidence) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let o = history.operation(write);
         let (client, lock, object) = (evidence.short_client(&o), history.key_name(loss.lock), history.key_name(o.key));
@@ -486,7 +486,7 @@ impl Judge<'_, '_> {
         let kind = if doubt.is_some() { Kind::Suspect } else { Kind::Violation };
         let unproved = doubt.map_or(String::new(), |doubt| format!(" Not proved: {doubt}."));
         let committed = self.basis.committed_at(write).unwrap_or(o.answered);
-        ruling.found(Draft {
+        result.found(Draft {
             kind,
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,

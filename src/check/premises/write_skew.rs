@@ -3,7 +3,7 @@
 use crate::check::facts::provenance;
 use crate::check::facts::three_way_diff::is_same;
 use crate::check::premises::premise_index::{Decided, ENDLESS, PremiseIndex, Used};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{ClockId, Document, Revision, Subresource};
 use crate::ingest::Time;
 use crate::order::graph::{Access, Components, EdgeKind, HappensBefore, Node, Record, Touch, Unit, Units, What};
@@ -35,9 +35,9 @@ struct Ended<'c> {
     by: Version,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let Some(basis) = PremiseIndex::declared(evidence) else { return };
-    let (units, commits) = collect(evidence, &basis, ruling);
+    let (units, commits) = collect(evidence, &basis, result);
     let graph = HappensBefore::by_data(evidence.history, &units).graph;
     let anti = EdgeKind::AntiDependency;
     for component in Components::find(&graph, anti.into()).cyclic() {
@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             others.sort_unstable();
             others.dedup();
             for b in others.into_iter().filter(|b| graph.between(*b, a).has(anti)) {
-                skewed(evidence, ruling, &basis, &commits[a as usize], &commits[b as usize]);
+                skewed(evidence, result, &basis, &commits[a as usize], &commits[b as usize]);
             }
         }
     }
@@ -57,7 +57,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 fn collect<'b, 'h>(
     evidence: &Evidence<'h>,
     basis: &'b PremiseIndex<'h>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) -> (Units, Vec<Commit<'b>>) {
     let history = evidence.history;
     let (mut units, mut commits) = (Units::default(), Vec::new());
@@ -65,14 +65,14 @@ fn collect<'b, 'h>(
         let o = history.operation(write);
         let Some(revision) = basis.committed_at(write).filter(|_| evidence.committed(&o)) else { continue };
         let Some(mut decided) = decided else {
-            ruling.undecided(ENDLESS);
+            result.undecided(ENDLESS);
             continue;
         };
         // A later list may have shown it a newer version.
         let (pass, nth) = (decided.pass, decided.nth);
         decided.used.retain(|used| pass.is_last(history, nth, &used.premise));
         let Some(began) = decided.used.first().map(|used| used.premise.moment) else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let what = What::Decision(decided.pass.decision);
         let unit = units.add(Unit { what, incarnation: o.incarnation, begin: began.0, end: o.ret, clock: o.clock });
         let at = Record::Operation(write);
@@ -112,7 +112,7 @@ fn ended<'c>(evidence: &Evidence<'_>, of: &'c Commit<'_>, by: &Commit<'_>) -> Ve
 
 fn skewed(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     basis: &PremiseIndex<'_>,
     first: &Commit<'_>,
     second: &Commit<'_>,
@@ -144,7 +144,7 @@ fn skewed(
     // The later of the two writes had a premise that had ended.
     let later = if pair[0].2.by.revision > pair[1].2.by.revision { pair[0].1 } else { pair[1].1 };
     let o = history.operation(later.decided.write);
-    ruling.found(Draft {
+    result.found(Draft {
         kind: if sure { Kind::Violation } else { Kind::Hazard },
         broken_by: BrokenBy::Nobody,
         incarnation: o.incarnation,

@@ -2,7 +2,7 @@
 
 use crate::check::facts::bodies::BodyReader;
 use crate::check::facts::stale_writes::{MAX_WRITES_AT_ONCE, StaleWrite, Undone, reverted};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::Revision;
 
 /// The rule.
@@ -17,25 +17,25 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let writes = evidence.unconditioned();
-    writes.checked.iter().for_each(|life| ruling.checked(*life));
-    ruling.undecided_many(
+    writes.checked.iter().for_each(|life| result.checked(*life));
+    result.undecided_many(
         "writes without precondition by processes whose reads were recorded without their answers",
         writes.undecided,
     );
-    ruling.undecided_many("writes without precondition that nothing proves to follow a read", writes.unordered);
+    result.undecided_many("writes without precondition that nothing proves to follow a read", writes.unordered);
     let key = |write: &StaleWrite| evidence.history.operation(write.id).key;
     let reader = BodyReader::new(evidence, writes.outdated.iter().map(key));
     for part in writes.outdated.chunks(MAX_WRITES_AT_ONCE) {
         let reverted = reverted(evidence, &reader, part);
         for (at, write) in part.iter().enumerate() {
-            found(evidence, ruling, write, reverted.get(&at));
+            found(evidence, result, write, reverted.get(&at));
         }
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, reverted: Option<&Undone>) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, blind: &StaleWrite, reverted: Option<&Undone>) {
     let history = evidence.history;
     let o = history.operation(blind.id);
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
@@ -69,7 +69,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, blind: &StaleWrite, r
             changed.revision
         );
     }
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

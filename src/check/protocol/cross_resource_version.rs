@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/cross-resource-version.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{
     Asked, ClockId, DeliveryKind, KeyId, Marks, Operation, OperationId, Outcome, ResourceId, Revision, Symbol, Verb,
 };
@@ -47,7 +47,7 @@ struct Origins {
     silent: FxHashSet<(u32, ResourceId)>,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let mut requests: Vec<OperationId> = Vec::new();
     for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List, Verb::Watch]) {
@@ -73,17 +73,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let (session, version) = (order.sessions.index_of(o.incarnation), o.asked_revision);
         let resource = history.scopes[o.scope.index()].resource;
         if origins.silent.contains(&(session, resource)) {
-            ruling.undecided("versions named by processes whose reads were recorded without their answers");
+            result.undecided("versions named by processes whose reads were recorded without their answers");
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if origins.resources.contains(&(session, version, resource)) {
             continue;
         }
         let earlier = |s: &&Sighting| order.clocks.before(s.moment, (o.invoke, o.clock));
         let sightings = origins.objects.get(&(session, version));
         if let Some(sighting) = sightings.into_iter().flatten().filter(earlier).min_by_key(|s| s.record) {
-            found(evidence, ruling, id, sighting);
+            found(evidence, result, id, sighting);
         }
     }
 }
@@ -173,7 +173,7 @@ impl Origins {
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, sighting: &Sighting) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, sighting: &Sighting) {
     let history = evidence.history;
     let o = history.operation(id);
     let (client, version) = (evidence.short_client(&o), o.asked_revision);
@@ -184,7 +184,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, sigh
         Record::Delivery(index, watch) => evidence.delivery(index as usize, watch, saw),
         Record::Cache(index) => Fact { revision: version, ..evidence.cache_read(index as usize, saw) },
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Hazard,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

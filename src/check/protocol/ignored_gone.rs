@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/ignored-gone.md")]
 
 use crate::check::protocol::changes_between::{Stretch, changes};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, DeliveryKind, IncarnationId, Marks, OperationId, Revision, ScopeId, Verb};
 use crate::order::{Chain, Start, Step, remembers};
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut gone: FxHashMap<(IncarnationId, ScopeId), Vec<OperationId>> = FxHashMap::default();
     let mut lists: FxHashMap<IncarnationId, Vec<OperationId>> = FxHashMap::default();
@@ -43,7 +43,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             let Some(error) = error_before(evidence, step, refused) else { continue };
-            ruling.checked(chain.incarnation);
+            result.checked(chain.incarnation);
             let Start::Continues(previous) = step.start else { continue };
             if step.has_concurrent_consumers {
                 continue;
@@ -54,7 +54,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 list.invoke >= since && list.invoke <= o.invoke && history.scopes_may_overlap(list.scope, chain.scope)
             });
             if !reads {
-                skipped(evidence, ruling, chain, step, error);
+                skipped(evidence, result, chain, step, error);
             }
         }
     }
@@ -79,7 +79,7 @@ fn error_before(evidence: &Evidence<'_>, step: &Step, refused: &[OperationId]) -
     Some(evidence.operation(id, Revision::NONE, "a list was refused with 410: its revision was gone"))
 }
 
-fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step: &Step, error: Fact) {
+fn skipped(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, chain: &Chain, step: &Step, error: Fact) {
     let history = evidence.history;
     let o = history.operation(step.operation);
     let (start, Some((frontier, showing))) = (o.asked_revision, step.frontier) else { return };
@@ -106,7 +106,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         }
         _ => (Kind::Hazard, "no change in between is known to be in the scope, so the evidence shows no missed change"),
     };
-    ruling.found(evidence.unless_lost(Draft {
+    result.found(evidence.unless_lost(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: chain.incarnation,

@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/inconsistent-continue.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, IncarnationId, OperationId, ScopeId, Verb};
 use rustc_hash::FxHashMap;
 
@@ -16,19 +16,19 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     // Per reader, the last page of a named revision, answered or refused.
     let mut before: FxHashMap<(IncarnationId, ScopeId), OperationId> = FxHashMap::default();
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         let reader = (o.incarnation, o.scope);
         if o.asked != Asked::ContinueInconsistent {
             if matches!(o.asked, Asked::Continue) {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 before.insert(reader, id);
             }
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if !o.is_answered() {
             continue;
         }
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             facts.push(evidence.operation(page, asked.asked_revision, says));
         }
         facts.push(evidence.operation(id, o.answered, "the server read the remaining keys at a newer revision"));
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,

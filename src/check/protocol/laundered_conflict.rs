@@ -3,7 +3,7 @@
 use crate::check::facts::authorship::Author;
 use crate::check::facts::conflict_retries::{Laundered, compare, retries};
 use crate::check::facts::knowledge::{ClientKnowledge, LastRead};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::Revision;
 
 /// The rule.
@@ -19,12 +19,12 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (retries, unordered): (Vec<_>, Vec<_>) = retries(evidence).into_iter().partition(|retry| retry.is_ordered);
-    ruling.undecided_many("writes that nothing proves to follow a conflict", unordered.len() as u64);
-    retries.iter().for_each(|retry| ruling.checked(evidence.history.operation(retry.write).incarnation));
+    result.undecided_many("writes that nothing proves to follow a conflict", unordered.len() as u64);
+    retries.iter().for_each(|retry| result.checked(evidence.history.operation(retry.write).incarnation));
     let (laundered, open) = compare(evidence, &retries);
-    ruling.undecided_many(
+    result.undecided_many(
         "the version that a write after a conflict replaced, or the body of the write, was not recorded as a whole",
         open,
     );
@@ -34,11 +34,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     for laundered in laundered {
         let o = operation(&laundered);
         let read = knowledge.last(evidence, o.incarnation, o.key, (o.invoke, o.clock), |_| true);
-        found(evidence, ruling, &laundered, read.filter(|read| read.revision >= laundered.undone.change.revision));
+        found(evidence, result, &laundered, read.filter(|read| read.revision >= laundered.undone.change.revision));
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered, read: Option<LastRead>) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, laundered: &Laundered, read: Option<LastRead>) {
     let history = evidence.history;
     let (o, refused) = (history.operation(laundered.write), history.operation(laundered.refused));
     let (client, key) = (evidence.short_client(&o), history.key_name(o.key));
@@ -78,7 +78,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, laundered: &Laundered
         Kind::Violation => laundered.undone.reason(reason),
         kind => (kind, reason.to_owned()),
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: o.incarnation,

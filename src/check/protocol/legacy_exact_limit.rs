@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/legacy-exact-limit.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, Verb};
 
 /// The rule.
@@ -15,11 +15,11 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         if matches!(o.asked, Asked::From | Asked::Exact | Asked::LegacyExact) {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
         }
         if o.asked != Asked::LegacyExact {
             continue;
@@ -27,7 +27,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let (client, scope) = (evidence.short_client(&o), history.scope_name(o.scope));
         let version = o.asked_revision;
         let outcome = if o.status == 410 { ", and it was gone" } else { "" };
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,

@@ -5,7 +5,7 @@ use crate::check::facts::awareness::several;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::knowledge::{ClientKnowledge, Known, LastRead};
 use crate::check::facts::provenance::{self, AmbiguousWrite};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{
     IncarnationId, KeyId, Marks, Operation, OperationId, Outcome, Revision, Subresource, Symbol, Verb,
 };
@@ -27,7 +27,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut unnamed: Vec<OperationId> = Vec::new();
     let mut ends: FxHashMap<KeyId, Vec<OperationId>> = FxHashMap::default();
@@ -49,7 +49,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 unnamed.push(id);
             }
         } else if o.request_uid.is_some() {
-            named(evidence, ruling, id, &o);
+            named(evidence, result, id, &o);
         } else if known
             && o.marks.has(Marks::UNCONDITIONED)
             && o.status != 201
@@ -75,17 +75,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if o.decision.is_some()
             && let Some(premise) = last(&|g| g.decision(evidence) == o.decision).filter(other)
         {
-            ruling.checked(o.incarnation);
-            landed(evidence, ruling, Landing { id, met: met(&premise), ends: &ends }, &premise, Ground::Declared);
+            result.checked(o.incarnation);
+            landed(evidence, result, Landing { id, met: met(&premise), ends: &ends }, &premise, Ground::Declared);
             continue;
         }
         let Some(seen) = last(&|_| true) else {
             if knowledge.may_have_read_another(evidence, (o.incarnation, o.key), moment, other) {
-                ruling.undecided("writes by name that nothing proves to follow a read of another object");
+                result.undecided("writes by name that nothing proves to follow a read of another object");
             }
             continue;
         };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if !other(&seen) {
             // The process saw the new life as well. Its first write to the new object may still rest on the old one.
             let before = last(&other).filter(|_| o.subresource != Subresource::Effect);
@@ -97,7 +97,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         } else if knowledge.may_know_more(evidence, o.incarnation, o.key, seen.moment, moment) {
             open.push(AmbiguousWrite { id, seen, overtaken: false });
         } else {
-            landed(evidence, ruling, Landing { id, met: met(&seen), ends: &ends }, &seen, Ground::LastRead);
+            landed(evidence, result, Landing { id, met: met(&seen), ends: &ends }, &seen, Ground::LastRead);
         }
     }
     for part in open.chunks(MAX_WRITES_AT_ONCE) {
@@ -106,11 +106,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let landing = Landing { id: doubt.id, met: history.operation(doubt.id).answer_uid, ends: &ends };
             match derived.get(&at) {
                 Some(value) if doubt.overtaken => {
-                    landed(evidence, ruling, landing, &doubt.seen, Ground::Inferred(value.clone()));
+                    landed(evidence, result, landing, &doubt.seen, Ground::Inferred(value.clone()));
                 }
-                Some(value) => landed(evidence, ruling, landing, &doubt.seen, Ground::Value(value.clone())),
+                Some(value) => landed(evidence, result, landing, &doubt.seen, Ground::Value(value.clone())),
                 None if doubt.overtaken => {}
-                None => ruling.undecided(
+                None => result.undecided(
                     "writes by name to a replaced object, by processes whose watches were recorded without their events",
                 ),
             }
@@ -123,20 +123,20 @@ fn key_of(o: &Operation) -> (IncarnationId, KeyId) {
 }
 
 /// Judges a request that names a uid.
-fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn named(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
     let refused = o.outcome() == Outcome::Rejected && matches!(o.status, 409 | 412 | 422);
     if !(refused || o.is_answered()) || o.status == 201 {
         return;
     }
     let answered = o.answer_uid.is_some().then_some(o.answer_uid);
     if answered == Some(o.request_uid) {
-        return ruling.checked(o.incarnation);
+        return result.checked(o.incarnation);
     }
     // A refusal changes no verdict, so recorded times suffice if no bound relates the clocks.
     let bearer = bearer(evidence, o, o.request_uid)
         .or_else(|| if refused { apparent_bearer(evidence, o, o.request_uid) } else { None });
     let Some(met) = answered.or(bearer.map(|v| v.uid)) else { return };
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     if met == o.request_uid {
         return;
     }
@@ -167,7 +167,7 @@ fn named(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &
             format!("{client} sent {verb} of {key} for uid {wanted}, and it took effect on uid {met_short}"),
         ),
     };
-    ruling.found(draft(
+    result.found(draft(
         evidence,
         o,
         kind,
@@ -278,7 +278,7 @@ impl Landing<'_> {
 }
 
 /// A request without uid and version, by a process that had last known another object.
-fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>, seen: &LastRead, ground: Ground) {
+fn landed(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, landing: Landing<'_>, seen: &LastRead, ground: Ground) {
     let history = evidence.history;
     let (id, met) = (landing.id, landing.met);
     let o = history.operation(id);
@@ -325,7 +325,7 @@ fn landed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, landing: Landing<'_>
     };
     let reason = doubt.map_or(reason.clone(), |doubt| format!("{reason}. Not proved: {doubt}"));
     let summary = format!("{client} knew {key} with uid {old}, and {verb} by name took effect on uid {new}");
-    ruling.found(draft(evidence, &o, kind, summary, facts, reason));
+    result.found(draft(evidence, &o, kind, summary, facts, reason));
 }
 
 fn draft(

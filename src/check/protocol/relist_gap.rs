@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/relist-gap.md")]
 
 use crate::check::protocol::changes_between::{Stretch, changes};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, IncarnationId, KeyId, Marks, OperationId, Revision, Verb};
 use crate::order::{Chain, Start, Step, Version, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
 /// The most cache reads that are examined in one history.
 const READS: usize = 1_000_000;
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut caches = Caches::default();
     let mut lists: Option<Lists> = None;
@@ -44,7 +44,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     if listing.error == 0 && !had_ended(evidence, &chain.steps[..at], listing) {
                         continue;
                     }
-                    ruling.checked(chain.incarnation);
+                    result.checked(chain.incarnation);
                     if !is_unfinished(evidence, &continued, list) {
                         continue;
                     }
@@ -55,12 +55,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     if !jumps(evidence, step) || has_listed(evidence, lists, chain, step, previous) {
                         continue;
                     }
-                    ruling.checked(chain.incarnation);
+                    result.checked(chain.incarnation);
                     Gap { chain, step, before: step, page: None }
                 }
                 _ => continue,
             };
-            skipped(evidence, ruling, &mut caches, gap);
+            skipped(evidence, result, &mut caches, gap);
         }
     }
 }
@@ -191,7 +191,7 @@ impl Caches {
     }
 }
 
-fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches, gap: Gap<'_>) {
+fn skipped(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, caches: &mut Caches, gap: Gap<'_>) {
     let history = evidence.history;
     let Gap { chain, step, before, page } = gap;
     let is_broken = before.error != 0;
@@ -250,7 +250,7 @@ fn skipped(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, caches: &mut Caches
         None => format!("watched {scope} on from revision {revision} without a list"),
     };
     let key = facts.iter().rev().map(|fact| fact.key).find(|key| key.is_some()).unwrap_or_default();
-    ruling.found(evidence.unless_lost(Draft {
+    result.found(evidence.unless_lost(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: chain.incarnation,

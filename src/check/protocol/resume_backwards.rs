@@ -2,7 +2,7 @@
 
 use crate::check::protocol::changes_between::{Stretch, changes};
 use crate::check::protocol::resume_from_item;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, Revision, Verb};
 use crate::order::{Chain, Start, Step, remembers};
 
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for chain in &evidence.order.chains.chains {
         if !remembers(evidence.history, chain.incarnation) {
             continue;
@@ -32,12 +32,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             match step.start {
                 Start::NewConsumer => others.push(o.asked_revision),
                 Start::Continues(_) if o.asked == Asked::From => {
-                    ruling.checked(chain.incarnation);
+                    result.checked(chain.incarnation);
                     // Another consumer of the scope may have reached this revision since it began.
                     let explained =
                         step.has_concurrent_consumers || others.iter().any(|start| *start <= o.asked_revision);
                     if !explained && resume_from_item::mistaken(evidence, step).is_none() {
-                        resumed(evidence, ruling, chain, step);
+                        resumed(evidence, result, chain, step);
                     }
                 }
                 _ => {}
@@ -46,7 +46,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
     }
 }
 
-fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step: &Step) {
+fn resumed(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, chain: &Chain, step: &Step) {
     let history = evidence.history;
     let o = history.operation(step.operation);
     let (start, Some((frontier, showing))) = (o.asked_revision, step.frontier) else { return };
@@ -73,7 +73,7 @@ fn resumed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, chain: &Chain, step
         }
         Stretch::Quiet => (Kind::Hazard, "no change of the scope is known in between, so nothing had to come again"),
     };
-    ruling.found(evidence.unless_lost(Draft {
+    result.found(evidence.unless_lost(Draft {
         kind,
         broken_by: BrokenBy::Client,
         incarnation: chain.incarnation,

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/resume-from-item.md")]
 
 use crate::check::protocol::changes_between::{Stretch, changes};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{DeliveryKind, OperationId, Revision, Verb};
 use crate::order::{EvidenceRef, Start, Step, remembers};
 
@@ -32,7 +32,7 @@ enum Item {
     Delivered(usize, OperationId),
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     for chain in &evidence.order.chains.chains {
         if !remembers(history, chain.incarnation) {
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         for step in chain.steps.iter().filter(|s| history.operation(s.operation).verb == Verb::Watch) {
             if matches!(step.start, Start::List(_) | Start::Item(_) | Start::Continues(_)) {
-                ruling.checked(chain.incarnation);
+                result.checked(chain.incarnation);
             }
             let Some(mistaken) = mistaken(evidence, step) else { continue };
             let o = history.operation(step.operation);
@@ -66,7 +66,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     "no change in between is known to be in the scope, so the evidence shows no repeated event",
                 ),
             };
-            ruling.found(evidence.unless_lost(Draft {
+            result.found(evidence.unless_lost(Draft {
                 kind,
                 broken_by: BrokenBy::Client,
                 incarnation: chain.incarnation,

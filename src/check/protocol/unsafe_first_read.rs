@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/unsafe-first-read.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, DeliveryKind, Marks, Operation, OperationId, Revision, Verb};
 
 /// The rule.
@@ -15,13 +15,13 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut first: Vec<_> = evidence.first_reads().iter().map(|(of, id)| (*of, *id)).collect();
     first.sort_unstable_by_key(|(_, id)| *id);
     for ((incarnation, scope), id) in first {
         let o = history.operation(id);
-        ruling.checked(incarnation);
+        result.checked(incarnation);
         if o.asked != Asked::Any && !served_from_cache(evidence, id, &o) {
             continue;
         }
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let says = format!("{client} had seen revision {} in an earlier life", observation.revision);
             facts.insert(0, evidence.showing(observation.evidence, observation.revision, says));
         }
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
             incarnation,

@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/unsafe-relist.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, Marks, Revision, Verb};
 use crate::order::remembers;
 
@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let first = evidence.first_reads();
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
@@ -34,13 +34,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let of_objects = frontier.objects.before(&order.clocks, o.clock, o.invoke);
         let inside = of_objects.filter(|s| s.key.is_some() && history.covers_key(o.scope, s.key));
         let Some(observation) = of_scope.into_iter().chain(inside).max_by_key(|s| s.revision) else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if o.asked != Asked::Any {
             continue;
         }
         let (client, scope) = (evidence.short_client(&o), history.scope_name(o.scope));
         let seen = observation.revision;
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/below-minimum.md")]
 
 use crate::check::facts::absence;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Operation, Revision, Verb};
 use crate::model::{Promise, promise};
 use crate::order::ListRevision;
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List]) {
         let is_absence = o.verb == Verb::Get && absence::is_absence(&o);
         if !o.is_answered() && !is_absence {
@@ -29,28 +29,28 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let Some((revision, ListRevision::Answer)) = evidence.order.list_revision(evidence.history, id) else {
                 continue;
             };
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             if revision < minimum {
                 let facts = vec![
                     evidence.request(id, minimum, format!("asked for the state of revision {minimum} or later")),
                     evidence.operation(id, revision, format!("the answer was the state of revision {revision}")),
                 ];
-                found(evidence, ruling, &o, minimum, format!("the state of revision {revision}"), facts);
+                found(evidence, result, &o, minimum, format!("the state of revision {revision}"), facts);
             }
         } else if is_absence && absence::certainly_existed(evidence, o.key, minimum) {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             if let Some(facts) = absence::refuted(evidence, id, &o, minimum) {
-                found(evidence, ruling, &o, minimum, "404 (not found)".to_owned(), facts);
+                found(evidence, result, &o, minimum, "404 (not found)".to_owned(), facts);
             }
         } else if o.key.is_some() && o.answered.is_some() {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             if let Some(later) = evidence.order.timeline.between(o.key, o.answered, minimum).first() {
                 let facts = vec![
                     evidence.version(&later, evidence.change_words(&later)),
                     evidence.request(id, minimum, format!("asked for the object as of revision {minimum} or later")),
                     evidence.operation(id, o.answered, format!("the answer was version {}", o.answered)),
                 ];
-                found(evidence, ruling, &o, minimum, format!("version {}", o.answered), facts);
+                found(evidence, result, &o, minimum, format!("version {}", o.answered), facts);
             }
         }
     }
@@ -58,14 +58,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 fn found(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     o: &Operation,
     minimum: Revision,
     answered: String,
     facts: Vec<Fact>,
 ) {
     let (_, row) = promise(evidence.history, o, None);
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,

@@ -5,7 +5,7 @@ use crate::check::facts::removals::{AnsweredDeletions, Ended};
 use crate::check::facts::staleness;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::{absence, removals};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Operation, OperationId, Verb};
 use crate::model::{Promise, promise};
 use crate::order::ListRevision;
@@ -23,16 +23,16 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::reads::stale),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let deletions = OnceCell::new();
     for (id, o) in evidence.of_verbs(&[Verb::Get, Verb::List, Verb::DeleteCollection]) {
         if promise(evidence.history, &o, None).0 != Promise::MostRecent || !o.invoke.is_known() {
             continue;
         }
         match o.verb {
-            Verb::List | Verb::DeleteCollection => list(evidence, ruling, id, &o, &deletions),
-            _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, ruling, id, &o),
-            _ if absence::is_absence(&o) => absent(evidence, ruling, id, &o),
+            Verb::List | Verb::DeleteCollection => list(evidence, result, id, &o, &deletions),
+            _ if o.is_answered() && o.key.is_some() && o.answered.is_some() => object(evidence, result, id, &o),
+            _ if absence::is_absence(&o) => absent(evidence, result, id, &o),
             _ => {}
         }
     }
@@ -40,13 +40,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 
 fn list(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     id: OperationId,
     o: &Operation,
     deletions: &OnceCell<AnsweredDeletions>,
 ) {
     let Some((revision, known)) = evidence.order.list_revision(evidence.history, id) else { return };
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let resource = evidence.history.scopes[o.scope.index()].resource;
     let bound = staleness::bound(evidence, resource, o).filter(|bound| *bound > revision);
     let lag = bound.and_then(|bound| {
@@ -54,7 +54,7 @@ fn list(
         Staleness::of_interval(evidence, interval, o).or_else(|| {
             let deletions = deletions.get_or_init(|| AnsweredDeletions::collect(evidence));
             let deletion = deletions.first(evidence, o.scope, interval).unwrap_or_else(|_| {
-                ruling.undecided("deletions that were not compared with a list, because its selector leaves many open");
+                result.undecided("deletions that were not compared with a list, because its selector leaves many open");
                 None
             });
             Staleness::by(evidence, deletion?, o)
@@ -65,7 +65,7 @@ fn list(
         let shown = items.filter_map(|item| Some((item, removals::answered_before(evidence, item, o)?))).next();
         if let Some((item, removal)) = shown {
             let fact = evidence.item(id, item.key, item.uid, revision, "the list showed it".to_owned());
-            still_there(evidence, ruling, o, removal, fact);
+            still_there(evidence, result, o, removal, fact);
         }
         return;
     };
@@ -85,11 +85,11 @@ fn list(
             draft.reason
         );
     }
-    ruling.found(lag.settle(draft));
+    result.found(lag.settle(draft));
 }
 
-fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
-    ruling.checked(o.incarnation);
+fn object(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
+    result.checked(o.incarnation);
     let timeline = &evidence.order.timeline;
     let answered = format!("version {}", o.answered);
     let fact = || staleness::answer(evidence, id, o.answered, &answered);
@@ -100,20 +100,20 @@ fn object(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         if let Some(lag) = Staleness::by(evidence, later, o) {
             let mut facts = lag.facts(evidence);
             facts.push(fact());
-            ruling.found(lag.settle(draft(evidence, o, facts, answered.clone(), &lag)));
+            result.found(lag.settle(draft(evidence, o, facts, answered.clone(), &lag)));
         }
         return;
     }
     if let Some(removal) = removals::answered_before(evidence, &o.answered_item(), o) {
-        still_there(evidence, ruling, o, removal, fact());
+        still_there(evidence, result, o, removal, fact());
     }
 }
 
-fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, removal: Ended, fact: Fact) {
+fn still_there(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, o: &Operation, removal: Ended, fact: Fact) {
     let name = evidence.history.key_name(removal.key);
     let says = removal.says(evidence);
     let facts = vec![Fact { key: removal.key, ..evidence.operation(removal.operation, removal.after, says) }, fact];
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} asked for the most recent state ({}) and received {name}, which {} before",
             evidence.observer_words(o),
@@ -125,7 +125,7 @@ fn still_there(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, o: &Operation, 
 }
 
 /// A 404 for an object that existed from before the request until after the answer.
-fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn absent(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
     let order = evidence.order;
     let resource = evidence.history.resource_of(o.key);
     let Some(watermark) = order.watermarks.before_request(evidence.history, &order.clocks, resource, o) else {
@@ -134,9 +134,9 @@ fn absent(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
     if !absence::certainly_existed(evidence, o.key, watermark.revision) {
         return;
     }
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let Some(facts) = absence::refuted(evidence, id, o, watermark.revision) else { return };
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} read {} without resourceVersion and received 404, although the object existed the whole time",
             evidence.observer_words(o),

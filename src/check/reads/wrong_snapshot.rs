@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/wrong-snapshot.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::Verb;
 use crate::model::{Promise, promise};
 
@@ -16,17 +16,17 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for (id, o) in evidence.of_verbs(&[Verb::List]) {
         if !o.is_answered() || !o.answered.is_some() {
             continue;
         }
         let (Promise::Exact(asked), row) = promise(evidence.history, &o, None) else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if o.answered == asked {
             continue;
         }
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,

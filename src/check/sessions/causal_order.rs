@@ -2,7 +2,7 @@
 
 use crate::check::sessions::observed_effect;
 use crate::check::sessions::observed_effect::{Effect, Link};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -16,23 +16,23 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for observation in observed_effect::observations(evidence) {
-        ruling.checked(observation.incarnation);
+        result.checked(observation.incarnation);
         if let Some(effect) = observed_effect::before(evidence, observation, |link| link != Link::Written) {
-            found(evidence, ruling, &effect);
+            found(evidence, result, &effect);
         }
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, effect: &Effect) {
     let history = evidence.history;
     let Some(facts) = effect.facts(evidence) else { return };
     let incarnation = effect.observation.incarnation;
     let client = history.short_client(incarnation);
     let writer = history.short_client(history.operation(effect.effect.writer).incarnation);
     let (cause, seen) = (history.key_name(effect.cause.key), history.key_name(effect.effect.key));
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Hazard,
         broken_by: BrokenBy::Nobody,
         incarnation,

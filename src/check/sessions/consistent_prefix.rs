@@ -2,7 +2,7 @@
 
 use crate::check::sessions::observed_effect;
 use crate::check::sessions::observed_effect::{Effect, Link, ObservedEffect};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{ClockId, IncarnationId, KeyId, Operation, OperationId, Symbol, Verb};
 use crate::ingest::Time;
 use crate::order::graph::Record;
@@ -111,28 +111,28 @@ fn is_settled(evidence: &Evidence<'_>, observation: &ObservedEffect) -> bool {
     !observation.decision.is_some() && observation.is_current(evidence)
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let committed = CommittedWrites::collect(evidence);
     for observation in observed_effect::observations(evidence) {
         if is_settled(evidence, &observation) {
             if committed.follow(evidence, &observation) {
-                ruling.checked(observation.incarnation);
+                result.checked(observation.incarnation);
             }
             continue;
         }
         let Some(write) = committed.after(evidence, &observation) else { continue };
-        ruling.checked(observation.incarnation);
+        result.checked(observation.incarnation);
         let Some(effect) = observed_effect::before(evidence, observation, |link| link == Link::Written) else {
             continue;
         };
         let of = |key| evidence.history.resource_of(key);
         if of(effect.cause.key) != of(effect.effect.key) {
-            found(evidence, ruling, &effect, write);
+            found(evidence, result, &effect, write);
         }
     }
 }
 
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, write: OperationId) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, effect: &Effect, write: OperationId) {
     let history = evidence.history;
     let Some(mut facts) = effect.facts(evidence).filter(|facts| facts.len() < 5) else { return };
     let (incarnation, o) = (effect.observation.incarnation, history.operation(write));
@@ -141,7 +141,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, effect: &Effect, writ
     let (cause, seen) = (history.key_name(effect.cause.key), history.key_name(effect.effect.key));
     let acted = format!("{client} acted: {} of {}", o.verb.name(), history.key_name(o.key));
     facts.push(evidence.operation(write, o.answered, acted));
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Hazard,
         broken_by: BrokenBy::Nobody,
         incarnation,

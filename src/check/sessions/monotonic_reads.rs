@@ -4,7 +4,7 @@ use crate::check::facts::absence;
 use crate::check::facts::absence::{NotFoundAnswers, is_absence};
 use crate::check::facts::awareness::doubt;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{
     Asked, AttributesId, DeliveryKind, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Stream, Verb,
 };
@@ -36,7 +36,7 @@ pub const RULE: Rule = Rule {
 /// Upper bound on the observations above an answer that are examined for one answer.
 const MAX_OBSERVATIONS: usize = 10_000;
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let not_found_answers = NotFoundAnswers::collect(evidence);
     let sessions = &evidence.order.sessions;
     let lists =
@@ -53,7 +53,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let may_be_absent = !not_found_answers.is_empty() || listing.contains(&sessions.index_of(o.incarnation));
         if evidence.order.frontiers.is_current(id) && !may_be_absent {
             if o.is_answered() {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
             }
             continue;
         }
@@ -66,17 +66,17 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         match o.verb {
             Verb::List if o.is_answered() => {
                 if let Some(revision) = evidence.order.listed_at(evidence.history, id) {
-                    ruling.checked(o.incarnation);
-                    reader.snapshot(revision, || id_fact(evidence, id, revision), ruling);
+                    result.checked(o.incarnation);
+                    reader.snapshot(revision, || id_fact(evidence, id, revision), result);
                 }
             }
             Verb::Get if o.is_answered() && o.answered.is_some() && o.key.is_some() => {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
-                reader.object(o.key, o.answered, fact, ruling);
+                reader.object(o.key, o.answered, fact, result);
             }
-            Verb::Get if is_absence(&o) => reader.absent(ruling),
-            Verb::Watch => reader.stream(ruling),
+            Verb::Get if is_absence(&o) => reader.absent(result),
+            Verb::Watch => reader.stream(result),
             _ => {}
         }
     }
@@ -116,20 +116,20 @@ struct Conflict {
 
 impl Reader<'_> {
     /// Judges a state of the whole scope at a revision.
-    fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
+    fn snapshot(&self, revision: Revision, fact: impl FnOnce() -> Fact, result: &mut RuleResult<'_>) {
         let found = self.above_in_scopes(revision).or_else(|| self.above_in_objects(revision));
         if let Some(conflict) = found {
-            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], result);
         } else if let Some((conflict, item)) = self.listed_again() {
             let says = format!("it listed version {}", item.revision);
             let listed = self.evidence.item(self.id, item.key, item.uid, item.revision, says);
-            self.state(conflict, self.saw(revision), vec![listed], ruling);
+            self.state(conflict, self.saw(revision), vec![listed], result);
         } else if let Some(observation) = self.unproved_above(revision) {
-            self.suspect_clock(observation, revision, fact(), ruling);
+            self.suspect_clock(observation, revision, fact(), result);
         } else if let Some(conflict) =
             self.below_its_start(revision).or_else(|| self.above_of_unknown_selection(revision))
         {
-            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], result);
         }
     }
 
@@ -208,7 +208,7 @@ impl Reader<'_> {
     }
 
     /// Judges a 404: the process had seen the object, and the object existed from then on.
-    fn absent(&self, ruling: &mut Ruling<'_>) {
+    fn absent(&self, result: &mut RuleResult<'_>) {
         let (evidence, o) = (self.evidence, self.o);
         let (history, order) = (evidence.history, evidence.order);
         let own = self.frontier.keys.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
@@ -221,12 +221,12 @@ impl Reader<'_> {
         let seen = own.into_iter().chain(self.frontier.scopes.ids().into_iter().filter_map(of_scope));
         for observation in seen.filter(|observation| absence::certainly_existed(evidence, o.key, observation.revision))
         {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             let Some(facts) = absence::refuted(evidence, self.id, o, observation.revision) else { continue };
             let because = "the object that it had seen existed the whole time".to_owned();
             let conflict = Conflict { observation, version: None, kind: Kind::Violation, because };
             let saw = format!("was answered that {} does not exist", history.key_name(o.key));
-            return self.state(conflict, saw, facts, ruling);
+            return self.state(conflict, saw, facts, result);
         }
     }
 
@@ -326,18 +326,18 @@ impl Reader<'_> {
     }
 
     /// Judges one object at a version. Returns whether the process went back.
-    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
+    fn object(&self, key: KeyId, revision: Revision, fact: impl FnOnce() -> Fact, result: &mut RuleResult<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let own = self.frontier.keys.get(&key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         if let Some(observation) = own.filter(|s| s.revision > revision) {
             let because = "both are of one object".to_owned();
             let version = order.timeline.version_at(key, observation.revision);
             let conflict = Conflict { observation, version, kind: Kind::Violation, because };
-            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], result);
             return true;
         }
         if let Some(conflict) = self.absent_before(key, revision).or_else(|| self.missed(key, revision)) {
-            self.state(conflict, self.saw(revision), vec![fact()], ruling);
+            self.state(conflict, self.saw(revision), vec![fact()], result);
             return true;
         }
         let Some(highest) = self.frontier.progress.before(&order.clocks, o.clock, o.invoke) else { return false };
@@ -359,7 +359,7 @@ impl Reader<'_> {
             if let Some(version) = version {
                 let because = "the state that it had seen includes the change in between".to_owned();
                 let conflict = Conflict { observation, version: Some(version), kind: Kind::Violation, because };
-                self.state(conflict, self.saw(revision), vec![fact()], ruling);
+                self.state(conflict, self.saw(revision), vec![fact()], result);
                 return true;
             }
         }
@@ -388,18 +388,18 @@ impl Reader<'_> {
     }
 
     /// Judges the beginning of a watch, and what a reflector's stream delivers again.
-    fn stream(&self, ruling: &mut Ruling<'_>) {
+    fn stream(&self, result: &mut RuleResult<'_>) {
         let (history, order) = (self.evidence.history, self.evidence.order);
         let Some(stream) = history.stream_of(self.id) else { return };
-        ruling.checked(self.o.incarnation);
+        result.checked(self.o.incarnation);
         if matches!(order.chains.start_of(self.id), Some(Start::Continues(_) | Start::Item(_))) {
-            return self.repeated(ruling);
+            return self.repeated(result);
         }
         let marker = stream.deliveries().find(|&i| history.deliveries[i].kind == DeliveryKind::InitialEventsEnd);
         if let (Some(index), Some(base)) = (marker, stream_base(history, stream.id)) {
             let says = format!("its initial events showed the state of revision {base}");
             let fact = || self.evidence.delivery(index, self.id, says);
-            return self.snapshot(base, fact, ruling);
+            return self.snapshot(base, fact, result);
         }
         // Without a marker the initial part ends at the first event that is not ADDED.
         let mut is_found = false;
@@ -409,15 +409,15 @@ impl Reader<'_> {
                 break;
             }
             let fact = || self.evidence.delivery(index, self.id, "its initial events showed this version");
-            is_found |= self.object(d.key, d.revision, fact, ruling);
+            is_found |= self.object(d.key, d.revision, fact, result);
         }
         if !is_found {
-            self.initial_state(stream, ruling);
+            self.initial_state(stream, result);
         }
     }
 
     /// The state that initial events without a marker show lies below the first change that the stream delivered afterwards.
-    fn initial_state(&self, stream: &Stream, ruling: &mut Ruling<'_>) {
+    fn initial_state(&self, stream: &Stream, result: &mut RuleResult<'_>) {
         // A client takes the events that it asked for as a state only at their marker.
         if self.o.marks.has(Marks::INITIAL_EVENTS) {
             return;
@@ -433,12 +433,12 @@ impl Reader<'_> {
         if let Some(conflict) = self.above_in_scopes(through).or_else(|| self.above_in_objects(through)) {
             let saw = format!("saw {} below revision {above}", self.evidence.history.scope_name(self.o.scope));
             let fact = self.evidence.delivery(index, self.id, "this change followed the initial events");
-            self.state(conflict, saw, vec![fact], ruling);
+            self.state(conflict, saw, vec![fact], result);
         }
     }
 
     /// A chain that continues from below its watermark receives its past again.
-    fn repeated(&self, ruling: &mut Ruling<'_>) {
+    fn repeated(&self, result: &mut RuleResult<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let Some(stream) = history.stream_of(self.id) else { return };
         let maxima = self.frontier.scopes.get(&o.scope);
@@ -458,7 +458,7 @@ impl Reader<'_> {
         let fact = self.evidence.delivery(index, self.id, format!("the stream delivered {} again", d.revision));
         let because = "one reflector of one scope had reached a higher revision".to_owned();
         let conflict = Conflict { observation, version: None, kind: Kind::Violation, because };
-        self.state(conflict, self.saw(d.revision), vec![fact], ruling);
+        self.state(conflict, self.saw(d.revision), vec![fact], result);
     }
 
     /// A higher observation that precedes the request only by unrelated times of two clocks.
@@ -471,18 +471,18 @@ impl Reader<'_> {
         [progress, object].into_iter().flatten().find(|s| s.revision > revision && is_open(s))
     }
 
-    fn suspect_clock(&self, observation: Observation, revision: Revision, fact: Fact, ruling: &mut Ruling<'_>) {
+    fn suspect_clock(&self, observation: Observation, revision: Revision, fact: Fact, result: &mut RuleResult<'_>) {
         let offset = self.o.invoke.since(observation.time) as f64 / 1e6;
         let because = format!(
             "by the recorded times, the later request was sent after the earlier answer. Not proved: clocks that \
             differ by {offset:.3} ms explain the order of the times, and nothing rules that out (--clock-skew)"
         );
         let conflict = Conflict { observation, version: None, kind: Kind::Suspect, because };
-        self.state(conflict, self.saw(revision), vec![fact], ruling);
+        self.state(conflict, self.saw(revision), vec![fact], result);
     }
 
     /// States the finding: `saw` and `shown` are the later observation in words and as facts.
-    fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, ruling: &mut Ruling<'_>) {
+    fn state(&self, conflict: Conflict, saw: String, mut shown: Vec<Fact>, result: &mut RuleResult<'_>) {
         let Conflict { observation, version, kind, because } = conflict;
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
         let earlier_life = match observation.evidence {
@@ -517,7 +517,7 @@ impl Reader<'_> {
                 not one history."
             }
         };
-        ruling.found(Draft {
+        result.found(Draft {
             kind,
             broken_by: server,
             incarnation: o.incarnation,

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/monotonic-writes.md")]
 
 use crate::check::facts::commit_evidence;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::order::EvidenceRef;
 
 /// The rule.
@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let mut fallen = Vec::new();
     for commit in commit_evidence::commits(evidence) {
@@ -24,12 +24,12 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let Some(frontier) = order.frontiers.of(evidence.history, order, o.incarnation, resource) else { continue };
         if commit.is_above_all(evidence) {
             if frontier.commits.begins().is_some_and(|first| first < o.invoke) {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
             }
             continue;
         }
         let Some(before) = frontier.commits.before(&order.clocks, o.clock, o.invoke) else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let EvidenceRef::Answer(earlier) = before.evidence else { continue };
         if before.revision > commit.revision {
             fallen.push((commit.key, commit.revision, commit.id, earlier, before.revision));
@@ -41,7 +41,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         };
         let own = frontier.commits_of.get(&o.key).and_then(|own| own.before(&order.clocks, o.clock, o.invoke));
         let Some(before) = own else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let EvidenceRef::Answer(earlier) = before.evidence else { continue };
         if before.revision > o.answered {
             fallen.push((o.key, o.answered, id, earlier, before.revision));
@@ -55,7 +55,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if commit_evidence::shown(evidence, &o).is_some() { "was answered with version" } else { "committed at" };
         let resource = history.resource_of(key);
         let names = [earlier, id].map(|id| history.request_name(&history.operation(id)));
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,

@@ -3,7 +3,7 @@
 use crate::check::facts::absence;
 use crate::check::facts::absence::is_absence;
 use crate::check::facts::awareness::doubt;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, Item, KeyId, Marks, Operation, OperationId, Revision, Verb};
 use crate::order::{EvidenceRef, Frontier, held, is_deliberate, remembers};
 
@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
 /// Upper bound on the own commits above an answer that are examined for one answer.
 const MAX_COMMITS: usize = 10_000;
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get, Verb::Update]) {
         if !remembers(history, o.incarnation) {
@@ -35,7 +35,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 _ => held(history, order, &o),
             };
             if counts {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
             }
             continue;
         }
@@ -44,22 +44,22 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let observer = Observer { evidence, frontier, id, o: &o };
         let deliberate = || is_deliberate(&order.chains, id, &o);
         match o.verb {
-            Verb::List if o.is_answered() && !deliberate() => observer.list(ruling),
-            Verb::Get if is_absence(&o) && !deliberate() => observer.absent(ruling),
+            Verb::List if o.is_answered() && !deliberate() => observer.list(result),
+            Verb::Get if is_absence(&o) && !deliberate() => observer.absent(result),
             Verb::Get if o.is_answered() && !deliberate() && o.answered.is_some() && o.key.is_some() => {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 let fact = || evidence.operation(id, o.answered, format!("read it at version {}", o.answered));
-                if !observer.removed(&o.answered_item(), fact, ruling) {
-                    observer.object(o.answered, fact, ruling);
+                if !observer.removed(&o.answered_item(), fact, result) {
+                    observer.object(o.answered, fact, result);
                 }
             }
             Verb::Update if held(history, order, &o) => {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 let fact = || {
                     let says = format!("sent a write based on version {}", o.asked_revision);
                     evidence.request(id, o.asked_revision, says)
                 };
-                observer.object(o.asked_revision, fact, ruling);
+                observer.object(o.asked_revision, fact, result);
             }
             _ => {}
         }
@@ -74,12 +74,12 @@ struct Observer<'r> {
 }
 
 impl Observer<'_> {
-    fn list(&self, ruling: &mut Ruling<'_>) {
+    fn list(&self, result: &mut RuleResult<'_>) {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         for item in history.items_of(o).iter().filter(|_| !self.frontier.removals.is_empty()) {
             let fact = || self.evidence.item(self.id, item.key, item.uid, item.revision, self.shown());
-            if self.removed(item, fact, ruling) {
+            if self.removed(item, fact, result) {
                 return;
             }
         }
@@ -103,7 +103,7 @@ impl Observer<'_> {
                     commit.key,
                     self.saw(revision),
                     vec![fact],
-                    ruling,
+                    result,
                 );
             }
         }
@@ -115,7 +115,7 @@ impl Observer<'_> {
 
     /// Reports an object that an own request had removed and that is shown alive. The uid distinguishes it from a later
     /// object.
-    fn removed(&self, shown: &Item, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) -> bool {
+    fn removed(&self, shown: &Item, fact: impl FnOnce() -> Fact, result: &mut RuleResult<'_>) -> bool {
         let (history, order, o) = (self.evidence.history, self.evidence.order, self.o);
         let key = shown.key;
         let Some(removals) = self.frontier.removals.get(&key).filter(|_| shown.uid.is_some()) else { return false };
@@ -134,31 +134,31 @@ impl Observer<'_> {
             .map_or(Revision::NONE, |v| v.revision);
         let fact = fact();
         let saw = self.saw(fact.revision);
-        self.state(EvidenceRef::Answer(own.operation), known, key, saw, vec![fact], ruling);
+        self.state(EvidenceRef::Answer(own.operation), known, key, saw, vec![fact], result);
         true
     }
 
-    fn object(&self, revision: Revision, fact: impl FnOnce() -> Fact, ruling: &mut Ruling<'_>) {
+    fn object(&self, revision: Revision, fact: impl FnOnce() -> Fact, result: &mut RuleResult<'_>) {
         let (order, o) = (self.evidence.order, self.o);
         let own =
             self.frontier.commits_of.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         if let Some(commit) = own.filter(|c| c.revision > revision) {
-            self.state(commit.evidence, commit.revision, o.key, self.saw(revision), vec![fact()], ruling);
+            self.state(commit.evidence, commit.revision, o.key, self.saw(revision), vec![fact()], result);
         }
     }
 
     /// Judges a 404 for an object that the process had written and that existed from then on.
-    fn absent(&self, ruling: &mut Ruling<'_>) {
+    fn absent(&self, result: &mut RuleResult<'_>) {
         let (evidence, order, o) = (self.evidence, self.evidence.order, self.o);
         let own =
             self.frontier.commits_of.get(&o.key).and_then(|maxima| maxima.before(&order.clocks, o.clock, o.invoke));
         let Some(commit) = own.filter(|commit| absence::certainly_existed(evidence, o.key, commit.revision)) else {
             return;
         };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if let Some(facts) = absence::refuted(evidence, self.id, o, commit.revision) {
             let saw = "then received 404 for it".to_owned();
-            self.state(commit.evidence, commit.revision, o.key, saw, facts, ruling);
+            self.state(commit.evidence, commit.revision, o.key, saw, facts, result);
         }
     }
 
@@ -177,7 +177,7 @@ impl Observer<'_> {
         key: KeyId,
         saw: String,
         mut shown: Vec<Fact>,
-        ruling: &mut Ruling<'_>,
+        result: &mut RuleResult<'_>,
     ) {
         let (evidence, history, o) = (self.evidence, self.evidence.history, self.o);
         let (EvidenceRef::Answer(write) | EvidenceRef::Delivery(_, write)) = write;
@@ -213,7 +213,7 @@ impl Observer<'_> {
         } else {
             "it acts as if its own write had not happened, and repeats or undoes it"
         };
-        ruling.found(Draft {
+        result.found(Draft {
             kind,
             broken_by,
             incarnation: o.incarnation,

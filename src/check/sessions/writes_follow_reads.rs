@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/writes-follow-reads.md")]
 
 use crate::check::facts::commit_evidence;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let mut fallen = Vec::new();
     for commit in commit_evidence::commits(evidence) {
@@ -24,14 +24,14 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if commit.is_above_all(evidence) {
             let mut begins = [frontier.progress.begins(), frontier.objects.begins()].into_iter().flatten();
             if begins.any(|first| first < o.invoke) {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
             }
             continue;
         }
         let read = |line: &crate::order::RunningMax<'_>| line.before(&order.clocks, o.clock, o.invoke);
         let observations = [read(&frontier.progress), read(&frontier.objects)];
         let Some(seen) = observations.into_iter().flatten().max_by_key(|s| (s.revision, s.evidence)) else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if seen.revision > commit.revision {
             fallen.push((commit.key, commit.revision, commit.id, seen.evidence, seen.revision));
         }
@@ -42,7 +42,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         };
         let read = frontier.keys.get(&o.key).and_then(|read| read.before(&order.clocks, o.clock, o.invoke));
         let Some(seen) = read else { continue };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if seen.revision > o.answered {
             fallen.push((o.key, o.answered, id, seen.evidence, seen.revision));
         }
@@ -55,7 +55,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             if commit_evidence::shown(evidence, &o).is_some() { "was answered with version" } else { "committed at" };
         let resource = history.resource_of(key);
         let request = history.request_name(&o);
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Violation,
             broken_by: BrokenBy::Server,
             incarnation: o.incarnation,

@@ -1,7 +1,7 @@
 //! Small histories for the tests of rules, written as capture lines.
 
 use crate::check::testing::trial::reading;
-use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, Ruling};
+use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, RuleResult};
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile};
 use crate::order::{Order, OrderOptions};
@@ -199,13 +199,13 @@ impl Specimen {
         let options = Options::default();
         let evidence =
             Evidence { history: &history, order: &order, options: &options, facts: &Facts::of_small_sizes() };
-        let mut ruling = Ruling::new(rule.slug, &evidence);
-        rule.check(&evidence, &mut ruling);
-        for finding in &ruling.findings {
+        let mut result = RuleResult::new(rule.slug, &evidence);
+        rule.check(&evidence, &mut result);
+        for finding in &result.findings {
             assert!((1..=5).contains(&finding.certificate.facts.len()), "{finding:?}");
             assert!(finding.kind == Kind::Hazard || finding.certificate.facts.len() >= 2, "{finding:?}");
         }
-        (ruling.findings, ruling.checked)
+        (result.findings, result.checked)
     }
 
     /// The kinds of a rule's findings, one per occurrence.

@@ -1,6 +1,6 @@
 //! Runs one rule over a sketch, for tests.
 
-use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, Ruling};
+use crate::check::{Evidence, Facts, Finding, Kind, Options, Rule, RuleResult};
 use crate::history::sketch::evidence;
 use crate::history::{Domains, History, load};
 use crate::ingest::{FileId, InputFile, ReadOptions, SourceRule};
@@ -133,15 +133,15 @@ pub fn judged(rule: &Rule, history: &History) -> Trial {
 fn judged_with(rule: &Rule, history: &History, options: &Options) -> Trial {
     let order = Order::derive(history, &OrderOptions::default());
     let evidence = Evidence { history, order: &order, options, facts: &Facts::of_small_sizes() };
-    let mut ruling = Ruling::new(rule.slug, &evidence);
-    rule.check(&evidence, &mut ruling);
-    for finding in &ruling.findings {
+    let mut result = RuleResult::new(rule.slug, &evidence);
+    rule.check(&evidence, &mut result);
+    for finding in &result.findings {
         assert!((1..=5).contains(&finding.certificate.facts.len()), "{finding:?}");
     }
     Trial {
-        checked: ruling.checked,
-        undecided: ruling.undecided.values().sum(),
-        open: ruling.open,
-        findings: ruling.findings,
+        checked: result.checked,
+        undecided: result.undecided.values().sum(),
+        open: result.open,
+        findings: result.findings,
     }
 }

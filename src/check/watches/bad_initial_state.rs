@@ -4,7 +4,7 @@ use crate::check::facts::removals;
 use crate::check::facts::staleness::Staleness;
 use crate::check::facts::state_check::{Absence, Examiner, Shown, Snapshot, unless_open};
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Delivery, DeliveryKind, KeyId, Marks, Revision};
 use crate::model::{Promise, promise};
 use rustc_hash::FxHashMap;
@@ -21,22 +21,22 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let mut examiner = None;
     for view in StreamView::all(evidence).filter(|c| !c.is_saved()) {
         let Some(marker) = view.marker else {
-            missing_marker(evidence, ruling, &view);
+            missing_marker(evidence, result, &view);
             continue;
         };
         let Delivery { revision, position: end, at, .. } = evidence.history.deliveries[marker];
         if !revision.is_some() {
             continue;
         }
-        ruling.checked(view.operation.incarnation);
-        too_old(evidence, ruling, &view, marker, revision);
+        result.checked(view.operation.incarnation);
+        too_old(evidence, result, &view, marker, revision);
         let examiner = examiner.get_or_insert_with(|| Examiner::new(evidence));
         let state = snapshot(evidence, &view, revision);
-        phantom(evidence, ruling, &view, &state);
+        phantom(evidence, result, &view, &state);
         for mut flaw in examiner.flaws(&state) {
             // The marker completes the state, so a fact about the whole state cites the marker's line.
             let whole = |fact: &&mut Fact| {
@@ -46,16 +46,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 (fact.position, fact.time) = (end, at);
             }
             let draft = draft(evidence, &view, flaw.key, flaw.says, flaw.facts, flaw.reason);
-            ruling.found(evidence.unless_lost_before(unless_open(draft, flaw.open), Some(end)));
+            result.found(evidence.unless_lost_before(unless_open(draft, flaw.open), Some(end)));
         }
     }
     let Some(examiner) = examiner else { return };
-    ruling.undecided_many("missing objects of unknown labels, in initial states with a selector", examiner.unselected);
-    ruling.undecided_many(
+    result.undecided_many("missing objects of unknown labels, in initial states with a selector", examiner.unselected);
+    result.undecided_many(
         "initial states that were not searched for missing objects, because the limit of one run was reached",
         examiner.skipped,
     );
-    ruling.undecided_many("initial states with more errors than are reported", examiner.cut);
+    result.undecided_many("initial states with more errors than are reported", examiner.cut);
 }
 
 /// The state after the initial events. Its absence is open where an event's effect is unknown.
@@ -98,7 +98,13 @@ fn snapshot(evidence: &Evidence<'_>, view: &StreamView<'_>, revision: Revision) 
     }
 }
 
-fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>, marker: usize, revision: Revision) {
+fn too_old(
+    evidence: &Evidence<'_>,
+    result: &mut RuleResult<'_>,
+    view: &StreamView<'_>,
+    marker: usize,
+    revision: Revision,
+) {
     let o = view.operation;
     let (promised, row) = promise(evidence.history, &o, Some(view.stream));
     let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
@@ -108,7 +114,7 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
             let asked =
                 evidence.request(view.watch, minimum, format!("asked for the state of revision {minimum} or later"));
             let says = format!("is of revision {revision}, below the minimum of {minimum}");
-            found(evidence, ruling, view, KeyId::NONE, says, vec![asked, ended()], reason);
+            found(evidence, result, view, KeyId::NONE, says, vec![asked, ended()], reason);
         }
         Promise::MostRecent if o.invoke.is_known() => {
             let Some(lag) = Staleness::of_scope(evidence, revision, &o) else { return };
@@ -118,7 +124,7 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
             let says =
                 format!("is of revision {revision}, although revision {} was complete before", lag.version.revision);
             let draft = draft(evidence, view, KeyId::NONE, says, facts, reason);
-            ruling.found(lag.settle(draft));
+            result.found(lag.settle(draft));
         }
         _ => {}
     }
@@ -126,7 +132,7 @@ fn too_old(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
 
 /// Reports objects in a most recent state although their removal, at an unknown revision, was answered before the watch was
 /// sent.
-fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>, state: &Snapshot) {
+fn phantom(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, view: &StreamView<'_>, state: &Snapshot) {
     let o = view.operation;
     let (promised, row) = promise(evidence.history, &o, Some(view.stream));
     if promised != Promise::MostRecent || !o.invoke.is_known() {
@@ -148,7 +154,7 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
         let reason = format!("With {}, the server promises {}.", row.condition, row.promise);
         found(
             evidence,
-            ruling,
+            result,
             view,
             item.version.key,
             format!("shows {name}, which {} before", removal.had_been()),
@@ -158,12 +164,12 @@ fn phantom(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'
     }
 }
 
-fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &StreamView<'_>) {
+fn missing_marker(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, view: &StreamView<'_>) {
     let o = view.operation;
     if !o.marks.has(Marks::INITIAL_EVENTS) || !o.marks.has(Marks::BOOKMARKS) {
         return;
     }
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let all = view.initial.start..view.live.end;
     let mut on = None;
     for index in all {
@@ -198,19 +204,19 @@ fn missing_marker(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, view: &Strea
     if kind == Kind::Suspect {
         draft.reason += " Not proved: releases before 1.30 may deliver changes before that bookmark.";
     }
-    ruling.found(evidence.unless_lost(draft));
+    result.found(evidence.unless_lost(draft));
 }
 
 fn found(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     view: &StreamView<'_>,
     key: KeyId,
     says: String,
     facts: Vec<Fact>,
     reason: String,
 ) {
-    ruling.found(draft(evidence, view, key, says, facts, reason));
+    result.found(draft(evidence, view, key, says, facts, reason));
 }
 
 fn draft(

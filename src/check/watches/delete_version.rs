@@ -1,6 +1,6 @@
 #![doc = include_str!("../../../docs/rules/delete-version.md")]
 
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{DeliveryKind, Marks, OperationId, Verb};
 use crate::order::Change;
 
@@ -19,14 +19,14 @@ pub const RULE: Rule = Rule {
 /// The first minor version whose answers to DELETE carry the revision of the deletion.
 const ANSWERS_SINCE: u32 = 26;
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for stream in &evidence.history.streams {
         let operation = evidence.history.operation(stream.operation);
         for index in stream.deliveries() {
             if evidence.history.deliveries[index].kind == DeliveryKind::Deleted {
-                ruling.checked(operation.incarnation);
+                result.checked(operation.incarnation);
                 if evidence.order.timeline.is_misdated(index) {
-                    event(evidence, ruling, stream.operation, index);
+                    event(evidence, result, stream.operation, index);
                 }
             }
         }
@@ -38,13 +38,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             && !o.marks.has(Marks::DRY_RUN)
             && o.subresource == Default::default();
         if removed && evidence.history.server_minor(o.server).is_some_and(|minor| minor >= ANSWERS_SINCE) {
-            ruling.checked(o.incarnation);
-            answer(evidence, ruling, id);
+            result.checked(o.incarnation);
+            answer(evidence, result, id);
         }
     }
 }
 
-fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, index: usize) {
+fn event(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, watch: OperationId, index: usize) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
     let o = history.operation(watch);
@@ -62,7 +62,7 @@ fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, i
     if let Some(deletion) = deletion {
         facts.push(evidence.version(&deletion, format!("{name} was deleted at revision {}", deletion.revision)));
     }
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,
@@ -85,12 +85,12 @@ fn event(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, watch: OperationId, i
     });
 }
 
-fn answer(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+fn answer(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId) {
     let o = evidence.history.operation(id);
     let put = evidence.order.timeline.version_at(o.key, o.answered).filter(|v| v.change.lives() == Some(true));
     let Some(put) = put else { return };
     let name = evidence.history.key_name(o.key);
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Suspect,
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,

@@ -4,7 +4,7 @@ use crate::check::etcd;
 use crate::check::facts::lone_witness;
 use crate::check::facts::staleness;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{DeliveryKind, KeyId, OperationId, Revision};
 use crate::order::EvidenceRef;
 
@@ -20,22 +20,22 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::progress),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence) {
         // The highest change and the highest bookmark so far. The marker is the first bookmark.
         let mut change: Option<(usize, Revision)> = None;
         let mut disproved = Vec::new();
         let mut progress = view.marker.map(|at| (at, evidence.history.deliveries[at].revision));
         if let Some((at, revision)) = progress {
-            ruling.checked(view.operation.incarnation);
+            result.checked(view.operation.incarnation);
             if !revision.is_some() {
-                found(evidence, ruling, &view, at, Counterevidence::Zero);
+                found(evidence, result, &view, at, Counterevidence::Zero);
                 progress = None;
             }
         }
         for (index, d) in view.progress() {
             if matches!(d.kind, DeliveryKind::Bookmark | DeliveryKind::InitialEventsEnd) {
-                ruling.checked(view.operation.incarnation);
+                result.checked(view.operation.incarnation);
                 let counterevidence = if !d.revision.is_some() {
                     Some(Counterevidence::Zero)
                 } else if view.start.is_some_and(|start| d.revision < start) {
@@ -48,7 +48,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                     None
                 };
                 match counterevidence {
-                    Some(counterevidence) => found(evidence, ruling, &view, index, counterevidence),
+                    Some(counterevidence) => found(evidence, result, &view, index, counterevidence),
                     None => progress = Some((index, d.revision)),
                 }
                 continue;
@@ -62,10 +62,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             if let Some((at, reached)) = progress {
-                ruling.checked(view.operation.incarnation);
+                result.checked(view.operation.incarnation);
                 if d.revision <= reached {
                     disproved.push(at);
-                    found(evidence, ruling, &view, index, Counterevidence::Bookmark(at));
+                    found(evidence, result, &view, index, Counterevidence::Bookmark(at));
                 }
             }
             change = Some((index, d.revision));
@@ -77,7 +77,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 && !disproved.contains(&index)
             {
                 let gap = evidence.history.operation(write).invoke.since(d.at);
-                found(evidence, ruling, &view, index, Counterevidence::Write(write, gap));
+                found(evidence, result, &view, index, Counterevidence::Write(write, gap));
             }
         }
     }
@@ -96,7 +96,7 @@ enum Counterevidence {
 
 fn found(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     view: &StreamView<'_>,
     index: usize,
     counterevidence: Counterevidence,
@@ -169,7 +169,7 @@ fn found(
         },
         consequence: "a client that reconnects from such a bookmark misses changes, or receives them again".to_owned(),
     };
-    ruling.found(view.settle(draft));
+    result.found(view.settle(draft));
 }
 
 #[cfg(test)]

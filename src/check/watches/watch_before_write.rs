@@ -3,7 +3,7 @@
 use crate::check::etcd::watches;
 use crate::check::facts::staleness;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Delivery, OperationId, Revision};
 use crate::order::{EvidenceRef, write_of_event};
 
@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(watches::before_write),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence) {
         let mut checked = 0;
         for (index, d) in view.changes(view.initial.start..view.live.end) {
@@ -35,16 +35,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             checked += 1;
             let early = evidence.history.operations.invoke(write.index()).since(d.at);
             if early > AUDIT_TIME_RESOLUTION {
-                found(evidence, ruling, &view, (index, d), (write, own.is_some()), early);
+                found(evidence, result, &view, (index, d), (write, own.is_some()), early);
             }
         }
-        ruling.checked_many(view.operation.incarnation, checked);
+        result.checked_many(view.operation.incarnation, checked);
     }
 }
 
 fn found(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     view: &StreamView<'_>,
     (index, d): (usize, &Delivery),
     (write, is_own): (OperationId, bool),
@@ -54,7 +54,7 @@ fn found(
     let o = history.operation(write);
     let step = evidence.order.clocks.step(o.clock);
     if step.is_some_and(|step| step.by >= early && step.at != Some(d.position)) {
-        return ruling.undecided("the clock of an event and of its write was set back");
+        return result.undecided("the clock of an event and of its write was set back");
     }
     let (asked, words) = (history.request_name(&o), evidence.delivery_words(index));
     // The answer to a removal does not name the removal's revision.
@@ -92,7 +92,7 @@ fn found(
         consequence: "a client that acts on the event acts on a state that did not exist".to_owned(),
         ..view.draft(d.key)
     };
-    ruling.found(view.settle(draft));
+    result.found(view.settle(draft));
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::check::etcd;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, RuleResult};
 use crate::history::Revision;
 
 /// The rule.
@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::duplicate),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence) {
         let mut reached = Revision::NONE;
         // Only an event at or below the highest revision can be a repeat. The lookup table is built at the first one.
@@ -27,7 +27,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             reached = view.changes(view.initial.clone()).map(|(_, d)| d.revision).max().unwrap_or_default();
         }
         for (index, d) in view.changes(unmarked) {
-            ruling.checked(view.operation.incarnation);
+            result.checked(view.operation.incarnation);
             if d.revision > reached {
                 reached = d.revision;
                 continue;
@@ -51,7 +51,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 consequence: "a client that counts events, or reacts to each, acts twice on one change".to_owned(),
                 ..view.draft(d.key)
             };
-            ruling.found(view.settle(draft));
+            result.found(view.settle(draft));
         }
     }
 }

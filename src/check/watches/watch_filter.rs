@@ -2,7 +2,7 @@
 
 use crate::check::etcd::watches;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{AttributesId, DeliveryKind, KeyId, Marks, Operation, ScopeId, Verb};
 
 /// The rule.
@@ -17,18 +17,18 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(watches::filter),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence).filter(|view| !view.is_saved()) {
         let o = view.operation;
         for (index, d) in view.changes(view.initial.start..view.live.end) {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             // A DELETED event of a selection carries labels from before the object left.
             let attributes = if d.kind == DeliveryKind::Deleted { AttributesId::NONE } else { d.attributes };
             let Some(how) = outside(evidence, o.scope, d.key, attributes) else { continue };
             let event = evidence.delivery_words(index);
             let fact = evidence.delivery(index, view.watch, format!("received {event}"));
             let asked = evidence.request(view.watch, o.asked_revision, format!("asked for {}", view.words()));
-            ruling.found(draft(evidence, &o, d.key, &format!("received {event}, {how}"), vec![asked, fact]));
+            result.found(draft(evidence, &o, d.key, &format!("received {event}, {how}"), vec![asked, fact]));
         }
     }
     for (id, o) in evidence.of_verbs(&[Verb::List, Verb::Get]) {
@@ -39,23 +39,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             || evidence.request(id, o.asked_revision, format!("asked for {}", evidence.history.request_name(&o)));
         if o.verb == Verb::Get {
             if o.marks.has(Marks::OTHER_OBJECT) {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 let name = evidence.history.key_name(o.key);
                 let fact = evidence.operation(id, o.asked_revision, "was answered with an object of another name");
                 let what = format!("asked for {name} and received an object of another name or namespace");
-                ruling.found(draft(evidence, &o, o.key, &what, vec![asked(), fact]));
+                result.found(draft(evidence, &o, o.key, &what, vec![asked(), fact]));
             } else if o.key.is_some() && o.answered.is_some() {
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
             }
             continue;
         }
         let items = evidence.history.items_of(&o);
-        ruling.checked_many(o.incarnation, items.len() as u64);
+        result.checked_many(o.incarnation, items.len() as u64);
         for item in items {
             let Some(how) = outside(evidence, o.scope, item.key, item.attributes) else { continue };
             let name = evidence.history.key_name(item.key);
             let fact = evidence.item(id, item.key, item.uid, item.revision, format!("the answer showed {name}"));
-            ruling.found(draft(evidence, &o, item.key, &format!("was shown {name}, {how}"), vec![asked(), fact]));
+            result.found(draft(evidence, &o, item.key, &format!("was shown {name}, {how}"), vec![asked(), fact]));
         }
     }
 }

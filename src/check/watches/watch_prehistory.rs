@@ -2,7 +2,7 @@
 
 use crate::check::etcd;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, Marks, Revision};
 
 /// The rule.
@@ -17,14 +17,14 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::prehistory),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence) {
         let Some(start) = view.start else {
-            from_now(evidence, &view, ruling);
+            from_now(evidence, &view, result);
             continue;
         };
         for (index, d) in view.changes(view.live.clone()) {
-            ruling.checked(view.operation.incarnation);
+            result.checked(view.operation.incarnation);
             if d.revision > start {
                 continue;
             }
@@ -47,13 +47,13 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 consequence: "a client that applies the event goes back to an older state".to_owned(),
                 ..view.draft(d.key)
             };
-            ruling.found(view.settle(draft));
+            result.found(view.settle(draft));
         }
     }
 }
 
 /// A watch without version and without initial events. The API documents that it starts at the most recent state.
-fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<'_>) {
+fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, result: &mut RuleResult<'_>) {
     let o = view.operation;
     if o.asked != Asked::Unset || !o.marks.has(Marks::NO_INITIAL_EVENTS) || !o.invoke.is_known() {
         return;
@@ -62,7 +62,7 @@ fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<
     let watermark = evidence.order.watermarks.before_request(evidence.history, &evidence.order.clocks, resource, &o);
     let Some(watermark) = watermark else { return };
     for (index, d) in view.changes(view.live.clone()) {
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if d.revision > watermark.revision {
             continue;
         }
@@ -88,7 +88,7 @@ fn from_now(evidence: &Evidence<'_>, view: &StreamView<'_>, ruling: &mut Ruling<
             consequence: "a client that applies the event goes back to an older state".to_owned(),
             ..view.draft(d.key)
         };
-        ruling.found(draft);
+        result.found(draft);
     }
 }
 

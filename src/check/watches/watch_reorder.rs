@@ -2,7 +2,7 @@
 
 use crate::check::etcd;
 use crate::check::facts::stream_view::StreamView;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::Revision;
 
 /// The rule.
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
 /// Larger versions come from stores other than etcd, for which no contract says that a version is one change.
 const MAX_ETCD_REVISION: Revision = Revision::new(1_000_000_000_000_000);
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     for view in StreamView::all(evidence) {
         let mut last: Option<(usize, Revision)> = None;
         let mut first = None;
@@ -32,7 +32,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 last = Some((index, d.revision));
                 continue;
             };
-            ruling.checked(view.operation.incarnation);
+            result.checked(view.operation.incarnation);
             if d.revision > reached {
                 last = Some((index, d.revision));
                 continue;
@@ -71,7 +71,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 consequence: "a client that keeps the last event of an object keeps an older state as the current one"
                     .to_owned(),
             };
-            ruling.found(view.settle(draft));
+            result.found(view.settle(draft));
         }
     }
 }

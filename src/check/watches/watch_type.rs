@@ -4,7 +4,7 @@ use crate::check::etcd;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::stream_view::StreamView;
 use crate::check::watches::scope_membership::{MemberState, Membership, ScopeEvidence};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Rule, RuleResult};
 use crate::history::{DeliveryKind, History, IncarnationId, KeyId, Marks, Revision, ScopeId};
 use crate::order::Provenance;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::kind),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let mut membership = Membership::of(evidence);
     let mut disagreements = Disagreements::default();
@@ -63,7 +63,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let in_order = if live && selects.is_none() { by_order(evidence, &view, index) } else { None };
             checked += u64::from(in_order.is_some());
             if let Some(Err((shown, was))) = in_order {
-                contradicted(evidence, ruling, &view, index, shown, was);
+                contradicted(evidence, result, &view, index, shown, was);
                 continue;
             }
             if live {
@@ -125,11 +125,11 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
                 ..view.draft(d.key)
             };
-            ruling.found(evidence.unless_lost(view.settle(draft)));
+            result.found(evidence.unless_lost(view.settle(draft)));
         }
-        ruling.checked_many(view.operation.incarnation, checked);
+        result.checked_many(view.operation.incarnation, checked);
     }
-    disagreements.judge(evidence, ruling);
+    disagreements.judge(evidence, result);
 }
 
 /// The last event of each key on a stream. One table serves all streams, one after the other.
@@ -193,7 +193,7 @@ fn by_order(evidence: &Evidence<'_>, view: &StreamView<'_>, index: usize) -> Opt
 
 fn contradicted(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     view: &StreamView<'_>,
     index: usize,
     shown: Fact,
@@ -209,7 +209,7 @@ fn contradicted(
         consequence: "a client that keeps a set of objects by event types keeps a wrong one".to_owned(),
         ..view.draft(d.key)
     };
-    ruling.found(view.settle(draft));
+    result.found(view.settle(draft));
 }
 
 /// A change in a scope: key, revision, and the scope if it selects.
@@ -237,7 +237,7 @@ impl Disagreements {
         }
     }
 
-    fn judge(self, evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+    fn judge(self, evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
         let history = evidence.history;
         let mut all: Vec<_> =
             self.other.into_iter().map(|(change, other)| (change, self.first[&change], other)).collect();
@@ -250,7 +250,7 @@ impl Disagreements {
                 evidence.delivery(index, watch, format!("received {}", evidence.delivery_words(index)))
             });
             let draft = StreamView::of(evidence, history.stream_of(other.1).expect("it delivered")).draft(change.0);
-            ruling.found(Draft {
+            result.found(Draft {
                 summary: format!(
                     "{} received {otherwise}, and {} received {said}",
                     evidence.observer_words(&o),

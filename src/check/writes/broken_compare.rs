@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/broken-compare.md")]
 
 use crate::check::facts::{commit_evidence, staleness};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::resource::is_aggregated;
 use crate::history::{Marks, Operation, OperationId, Revision, Subresource, Verb};
 use crate::order::{Relation, Version};
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let removals = commit_evidence::removals(evidence);
     let timeline = &evidence.order.timeline;
     for (id, o) in evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]) {
@@ -29,9 +29,9 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         if requires_uid(&o) && o.answer_uid.is_some() {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             if o.request_uid != o.answer_uid {
-                uid(evidence, ruling, id);
+                uid(evidence, result, id);
                 continue;
             }
         }
@@ -41,15 +41,15 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         if answers_below_base(&o) {
-            ruling.checked(o.incarnation);
-            below_base(evidence, ruling, id);
+            result.checked(o.incarnation);
+            below_base(evidence, result, id);
             continue;
         }
         let Some(revision) = commit_evidence::proven(evidence, &o).filter(|_| o.status != 201).or(removed) else {
-            passed(evidence, ruling, id, &o);
+            passed(evidence, result, id, &o);
             continue;
         };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let mut between = timeline.between(o.key, base, revision.previous()).iter();
         let first = between.next();
         let may_be_own = |first: &Version| !first.writer.is_some() || first.writer == id;
@@ -58,7 +58,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         }
         if let Some(version) = first {
             let fact = evidence.version(&version, evidence.change_words(&version));
-            state(evidence, ruling, id, revision, fact, version.revision);
+            state(evidence, result, id, revision, fact, version.revision);
         }
     }
 }
@@ -73,7 +73,7 @@ fn answers_below_base(o: &Operation) -> bool {
 }
 
 /// Reports an answer below the base. A server that changes nothing answers with the base, and a change gets a higher version.
-fn below_base(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+fn below_base(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId) {
     let history = evidence.history;
     let o = history.operation(id);
     let (base, key) = (o.asked_revision, history.key_name(o.key));
@@ -98,7 +98,7 @@ fn below_base(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId)
         draft.kind = Kind::Suspect;
         draft.reason = format!("{} Not proved: an extension API server may number versions differently.", draft.reason);
     }
-    ruling.found(draft);
+    result.found(draft);
 }
 
 /// The most versions above a base that are examined. The earliest evidence is nearly always of the next one.
@@ -106,13 +106,13 @@ const NEXT: usize = 4;
 
 /// An accepted write at an unknown revision. Its precondition held at some moment after it was sent, so no later version of
 /// the object may have existed before.
-fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn passed(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
     let (timeline, clocks) = (&evidence.order.timeline, &evidence.order.clocks);
     // The answer to a creation, or a body that was not kept, says nothing about the precondition.
     if o.status == 201 || !o.invoke.is_known() {
         return;
     }
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let versions = timeline.versions(o.key);
     let from = versions.through(o.asked_revision);
     let history = evidence.history;
@@ -157,7 +157,7 @@ fn passed(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: 
         Relation::BeforeUnless(offset) => Some(*offset),
         _ => None,
     };
-    ruling.found(staleness::unless_clocks_differ(draft, offset, "the write was sent first"));
+    result.found(staleness::unless_clocks_differ(draft, offset, "the write was sent first"));
 }
 
 /// Whether the request requires a uid in a way that servers enforce.
@@ -173,7 +173,7 @@ fn requires_uid(o: &Operation) -> bool {
 
 fn state(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     id: OperationId,
     revision: Revision,
     between: Fact,
@@ -183,7 +183,7 @@ fn state(
     let o = history.operation(id);
     let base = o.asked_revision;
     let key = history.key_name(o.key);
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} of {key} required version {base} and committed at revision {revision}, although the object was at \
             {met} by then",
@@ -201,7 +201,7 @@ fn state(
     });
 }
 
-fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
+fn uid(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId) {
     let history = evidence.history;
     let o = history.operation(id);
     let key = history.key_name(o.key);
@@ -209,7 +209,7 @@ fn uid(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId) {
     let request =
         evidence.request(id, o.asked_revision, format!("the request required {key} to have the uid {wanted}"));
     let answer = evidence.operation(id, o.answered, format!("the answer showed that it took effect on uid {met}"));
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} of {key} required uid {wanted} and took effect on uid {met}: the precondition was not enforced",
             o.verb.name()

@@ -3,7 +3,7 @@
 use crate::check::etcd;
 use crate::check::facts::lone_witness;
 use crate::check::facts::{commit_evidence, staleness};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{AuditId, IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
 use crate::order::{Contradiction, Fragment, Provenance, Version, Watermark, removes};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -23,38 +23,38 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::writes::reuse),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let timeline = &evidence.order.timeline;
     for process in timeline.processes(evidence.history) {
-        ruling.checked(*process);
+        result.checked(*process);
     }
     let mut said: FxHashSet<Revision> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
         match *contradiction {
             Contradiction::TwoKeys(a, b) => {
                 said.insert(timeline.version(a).revision);
-                two_keys(evidence, ruling, &timeline.version(a), &timeline.version(b));
+                two_keys(evidence, result, &timeline.version(a), &timeline.version(b));
             }
             Contradiction::TwoWrites(a, b) => {
                 said.insert(evidence.history.operation(b).answered);
-                two_writes(evidence, ruling, a, b);
+                two_writes(evidence, result, a, b);
             }
             Contradiction::ShownDeleted(key, revision, shown) => {
                 if let Some(deletion) = timeline.version_at(key, revision) {
                     said.insert(revision);
-                    shown_deleted(evidence, ruling, &deletion, shown);
+                    shown_deleted(evidence, result, &deletion, shown);
                 }
             }
             Contradiction::TwoUids(..) | Contradiction::TwoContents(..) => {}
         }
     }
-    taken_before(evidence, ruling, &said);
-    crowded_removals(evidence, ruling);
+    taken_before(evidence, result, &said);
+    crowded_removals(evidence, result);
 }
 
 /// Writes and removals that committed at a revision that was complete before they were sent, so it belongs to another write.
 /// Those below such a revision belong to `revision-rewind`.
-fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashSet<Revision>) {
+fn taken_before(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, said: &FxHashSet<Revision>) {
     let (history, order) = (evidence.history, evidence.order);
     let removals = commit_evidence::removals(evidence);
     for (id, o) in evidence.of_verbs(&[Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]) {
@@ -95,12 +95,12 @@ fn taken_before(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, said: &FxHashS
         let (done, sent) = if removal.is_some() { ("removed", "request") } else { ("written", "write") };
         let summary = format!("{key} was {done} at revision {revision}, which was complete before the {sent} was sent");
         let cause = history.resource_name(resource);
-        state(ruling, Reuse { revision, facts, summary, open: doubt.or(step), cause });
+        state(result, Reuse { revision, facts, summary, open: doubt.or(step), cause });
     }
 }
 
 /// Removals without a free revision: above every revision that was complete before the request, and below the next life.
-fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn crowded_removals(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, order) = (evidence.history, evidence.order);
     let removing = || {
         let all = evidence.of_verbs(&[Verb::Update, Verb::Patch, Verb::Delete]);
@@ -113,7 +113,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         else {
             continue;
         };
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if next.revision > watermark.revision.next() {
             continue;
         }
@@ -129,7 +129,7 @@ fn crowded_removals(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             watermark.revision, next.revision
         );
         let cause = history.resource_name(history.resource_of(o.key));
-        state(ruling, Reuse { revision: next.revision, facts, summary, open: None, cause });
+        state(result, Reuse { revision: next.revision, facts, summary, open: None, cause });
     }
 }
 
@@ -156,7 +156,7 @@ fn next_lives(evidence: &Evidence<'_>, names: impl Iterator<Item = KeyId>) -> Fx
     next_lives
 }
 
-fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &Version) {
+fn two_keys(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, a: &Version, b: &Version) {
     let history = evidence.history;
     // One object under two names of its kind, as an OpenShift project is a namespace.
     let name = |v: &Version| history.keys[v.key.index()].name;
@@ -181,10 +181,10 @@ fn two_keys(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: &Version, b: &V
         )
     });
     let cause = if na <= nb { format!("{na} {nb}") } else { format!("{nb} {na}") };
-    state(ruling, Reuse { revision: a.revision, facts, summary, open, cause });
+    state(result, Reuse { revision: a.revision, facts, summary, open, cause });
 }
 
-fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, b: OperationId) {
+fn two_writes(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, a: OperationId, b: OperationId) {
     let history = evidence.history;
     let (first, second) = (history.operation(a), history.operation(b));
     let one_request = first.verb == second.verb
@@ -201,11 +201,11 @@ fn two_writes(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, a: OperationId, 
     let summary = format!("two requests committed {key} at one revision, {}", second.answered);
     let cause = history.resource_name(history.resource_of(second.key));
     let facts = vec![fact(a), fact(b)];
-    state(ruling, Reuse { revision: second.answered, facts, summary, open: None, cause });
+    state(result, Reuse { revision: second.answered, facts, summary, open: None, cause });
 }
 
 /// An object that was shown at the revision of its deletion.
-fn shown_deleted(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, deletion: &Version, shown: Fragment) {
+fn shown_deleted(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, deletion: &Version, shown: Fragment) {
     let history = evidence.history;
     let (key, revision) = (history.key_name(deletion.key), deletion.revision);
     let facts = vec![
@@ -214,7 +214,7 @@ fn shown_deleted(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, deletion: &Ve
     ];
     let summary = format!("revision {revision} is the deletion of {key}, but {key} was shown at this version");
     let cause = history.resource_name(history.resource_of(deletion.key));
-    state(ruling, Reuse { revision, facts, summary, open: None, cause });
+    state(result, Reuse { revision, facts, summary, open: None, cause });
 }
 
 struct Reuse {
@@ -225,7 +225,7 @@ struct Reuse {
     cause: String,
 }
 
-fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
+fn state(result: &mut RuleResult<'_>, reuse: Reuse) {
     let huge = reuse.revision.value() > ETCD_LIMIT;
     let open = reuse.open.or_else(|| {
         huge.then(|| {
@@ -234,7 +234,7 @@ fn state(ruling: &mut Ruling<'_>, reuse: Reuse) {
     });
     let kind = if open.is_some() { Kind::Suspect } else { Kind::Violation };
     let last = reuse.facts.iter().rev().find(|f| f.incarnation.is_some()).cloned();
-    ruling.found(Draft {
+    result.found(Draft {
         kind,
         broken_by: BrokenBy::Server,
         incarnation: last.as_ref().map_or(IncarnationId::NONE, |f| f.incarnation),

@@ -5,7 +5,7 @@ use crate::check::facts::commit_evidence;
 use crate::check::facts::lone_witness;
 use crate::check::facts::staleness;
 use crate::check::facts::staleness::Staleness;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{Operation, OperationId, Revision};
 use crate::order::{Relation, Watermark};
 
@@ -24,13 +24,13 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::writes::rewind),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let removals = commit_evidence::removals(evidence);
     for (id, o) in evidence.operations() {
         let removed = || removals.get(&id).map(|v| v.revision);
         let Some(revision) = commit_evidence::proven(evidence, &o).or_else(removed) else {
             if commit_evidence::shown(evidence, &o).is_some() && o.invoke.is_known() {
-                fallen(evidence, ruling, id, &o);
+                fallen(evidence, result, id, &o);
             }
             continue;
         };
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         let resource = evidence.history.resource_of(o.key);
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         if o.answered == revision && commit_evidence::is_above_all(evidence, id, &o) {
             continue;
         }
@@ -46,7 +46,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let rewound = |watermark: &Watermark| watermark.revision > revision;
         let proved = order.watermarks.before_request(evidence.history, &order.clocks, resource, &o);
         if let Some(watermark) = proved.filter(rewound) {
-            ruling.found(draft(evidence, id, revision, watermark, None));
+            result.found(draft(evidence, id, revision, watermark, None));
             continue;
         }
         if let Some(watermark) = order.watermarks.against(evidence.history, id).filter(rewound) {
@@ -56,7 +56,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 if let Some(doubt) = lone_witness::doubt(evidence, watermark.showing) {
                     (draft.kind, draft.reason) = (Kind::Suspect, doubt);
                 }
-                ruling.found(draft);
+                result.found(draft);
             }
             continue;
         }
@@ -66,23 +66,23 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             let stepped = order.clocks.step(o.clock).or(order.clocks.step(watermark.clock)).is_some();
             let proved = order.clocks.relation((watermark.time, watermark.clock), (o.invoke, o.clock));
             if stepped || (matches!(proved, Relation::BeforeUnless(_)) && gap >= SKEW) {
-                ruling.found(draft(evidence, id, revision, watermark, Some(gap)));
+                result.found(draft(evidence, id, revision, watermark, Some(gap)));
             }
         }
     }
 }
 
 /// An accepted update is answered with the last version of its object, whether it changed the object or not.
-fn fallen(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn fallen(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
     let history = evidence.history;
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let Some(bound) = staleness::bound(evidence, history.resource_of(o.key), o) else { return };
     let Some(later) = evidence.order.timeline.between(o.key, o.answered, bound).first() else { return };
     let Some(lag) = Staleness::by(evidence, later, o) else { return };
     let (what, key) = (history.request_name(o), history.key_name(o.key));
     let mut facts = lag.facts(evidence);
     facts.push(staleness::answer(evidence, id, o.answered, &format!("version {}", o.answered)));
-    ruling.found(lag.settle(Draft {
+    result.found(lag.settle(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation: o.incarnation,

@@ -1,7 +1,7 @@
 #![doc = include_str!("../../../docs/rules/split-timeline.md")]
 
 use crate::check::etcd::writes;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::Difference;
 use crate::history::resource::is_built_in;
 use crate::order::{Contradiction, Fragment, Version};
@@ -18,25 +18,25 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(writes::split),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let timeline = &evidence.order.timeline;
     for (version, process) in timeline.all().iter().zip(timeline.processes(evidence.history)) {
         if version.attributes.is_some() {
-            ruling.checked(*process);
+            result.checked(*process);
         }
     }
     for contradiction in timeline.contradictions() {
         if let Contradiction::TwoContents(key, revision, other, difference) = contradiction
             && let Some(version) = timeline.version_at(*key, *revision)
         {
-            two_contents(evidence, ruling, &version, other, *difference);
+            two_contents(evidence, result, &version, other, *difference);
         }
     }
 }
 
 fn two_contents(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     version: &Version,
     other: &Fragment,
     difference: Difference,
@@ -71,7 +71,7 @@ fn two_contents(
         draft.kind = Kind::Suspect;
         draft.reason = format!("{} Not proved: {innocent}.", draft.reason);
     }
-    ruling.found(draft);
+    result.found(draft);
 }
 
 #[cfg(test)]

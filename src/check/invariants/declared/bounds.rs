@@ -71,11 +71,11 @@ fn many_invariants_of_as_many_resources_are_all_looked_at() {
 fn of_many_invariants_that_say_nothing_a_hundred_are_named() {
     let rules = invariants(2_000, |nth| format!("w{nth}s"), "true");
     on(&rules, &widgets(1, |_| String::new()), |evidence| {
-        let mut ruling = crate::check::Ruling::new(RULE.slug, evidence);
-        RULE.check(evidence, &mut ruling);
-        assert_eq!(ruling.undecided.len(), 101);
+        let mut result = crate::check::RuleResult::new(RULE.slug, evidence);
+        RULE.check(evidence, &mut result);
+        assert_eq!(result.undecided.len(), 101);
         assert_eq!(
-            ruling.undecided.get("no object of its resource is in the evidence (other invariants)"),
+            result.undecided.get("no object of its resource is in the evidence (other invariants)"),
             Some(&1_900)
         );
     });

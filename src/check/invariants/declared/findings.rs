@@ -3,7 +3,7 @@
 
 use crate::check::facts::catalog::CROWDED;
 use crate::check::invariants::declared::case::{Failure, Place, Tally};
-use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, RuleResult};
 use crate::history::{IncarnationId, OperationId, ResourceId, Revision};
 use crate::ingest::fields::Path;
 use crate::model::declaration::{Invariant, Scope, Severity};
@@ -34,8 +34,8 @@ impl<'e, 'h> InvariantReporter<'e, 'h> {
     }
 
     /// States the result of an invariant.
-    pub fn report(&mut self, ruling: &mut Ruling<'_>, invariant: &Invariant, tally: &Tally) {
-        ruling.checked_many(IncarnationId::NONE, tally.checked);
+    pub fn report(&mut self, result: &mut RuleResult<'_>, invariant: &Invariant, tally: &Tally) {
+        result.checked_many(IncarnationId::NONE, tally.checked);
         let failed: u64 = tally.failed.values().sum();
         let is_idle = tally.checked == 0 && failed == 0 && tally.unseen.is_empty() && tally.given_up != Some(CROWDED);
         let is_undecided = is_idle || failed > 0 || !tally.unseen.is_empty();
@@ -43,37 +43,37 @@ impl<'e, 'h> InvariantReporter<'e, 'h> {
         self.named += usize::from(is_undecided);
         let name = if is_named { invariant.name.as_str() } else { OTHERS };
         for (&reason, &count) in &tally.unseen {
-            ruling.undecided_many(format!("{reason} ({name})"), count);
+            result.undecided_many(format!("{reason} ({name})"), count);
         }
         if let Some((reason, count)) = tally.failed.iter().max_by_key(|(_, count)| **count) {
             let (name, place, of) = (&invariant.name, &invariant.place, failed + tally.checked);
             match is_named {
-                true => ruling.undecided_many(format!("{name}: {reason}"), *count),
-                false => ruling.undecided_many(format!("{OTHERS}: evaluations that failed"), *count),
+                true => result.undecided_many(format!("{name}: {reason}"), *count),
+                false => result.undecided_many(format!("{OTHERS}: evaluations that failed"), *count),
             }
-            ruling.open.get_or_insert_with(|| {
+            result.open.get_or_insert_with(|| {
                 format!("invariant {name} ({place}) failed in {failed} of {of} evaluations: {reason}")
             });
         }
         if let Some(why) = tally.given_up {
             let (name, place) = (&invariant.name, &invariant.place);
-            ruling.open.get_or_insert_with(|| format!("invariant {name} ({place}) was given up: {why}"));
+            result.open.get_or_insert_with(|| format!("invariant {name} ({place}) was given up: {why}"));
             if why == CROWDED {
-                ruling.undecided("invariants beyond those that one run looks at");
+                result.undecided("invariants beyond those that one run looks at");
             }
         }
         if is_idle {
             match is_named {
-                true => ruling.undecided(format!("no object of {} is in the evidence ({name})", invariant.resource)),
-                false => ruling.undecided(format!("no object of its resource is in the evidence ({OTHERS})")),
+                true => result.undecided(format!("no object of {} is in the evidence ({name})", invariant.resource)),
+                false => result.undecided(format!("no object of its resource is in the evidence ({OTHERS})")),
             }
         }
         for failure in &tally.failures {
-            if ruling.lists(kind(invariant, failure)) {
-                ruling.found(self.draft(invariant, failure));
+            if result.lists(kind(invariant, failure)) {
+                result.found(self.draft(invariant, failure));
             }
         }
-        ruling.unlisted(tally.unlisted);
+        result.unlisted(tally.unlisted);
     }
 
     fn draft(&self, invariant: &Invariant, failure: &Failure) -> Draft {

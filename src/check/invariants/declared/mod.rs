@@ -15,7 +15,7 @@ mod tests;
 pub use crate::check::invariants::declared::case::{Failure, Place, Tally};
 
 use crate::check::facts::catalog::CROWDED;
-use crate::check::{BrokenBy, Checks, Evidence, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Evidence, Group, Rule, RuleResult};
 use crate::model::expression;
 
 /// The rule.
@@ -61,14 +61,14 @@ pub fn evaluate(evidence: &Evidence<'_>, limits: crate::check::Limits, mode: Mod
     })
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let invariants = &evidence.options.declarations.invariants;
     if invariants.is_empty() {
         return;
     }
-    let tallies = evaluate(evidence, ruling.limits, Mode::Incremental);
+    let tallies = evaluate(evidence, result.limits, Mode::Incremental);
     let mut reporter = findings::InvariantReporter::new(evidence);
     for (invariant, tally) in invariants.iter().zip(&tallies) {
-        reporter.report(ruling, invariant, tally);
+        reporter.report(result, invariant, tally);
     }
 }

@@ -2,12 +2,12 @@
 //! `docs/incidents/ip-reconciler.md`.
 
 use crate::check::premises::intermediate_state::{Half, Search};
-use crate::check::{BrokenBy, Draft, Fact, Kind, Ruling};
+use crate::check::{BrokenBy, Draft, Fact, Kind, RuleResult};
 use crate::history::{Operation, OperationId, Outcome, Revision};
 use crate::order::{Pass, Version};
 
 impl Search<'_, '_, '_> {
-    pub(super) fn state(&self, ruling: &mut Ruling<'_>, write: OperationId, kind: Kind, half: &Half<'_>) {
+    pub(super) fn state(&self, result: &mut RuleResult<'_>, write: OperationId, kind: Kind, half: &Half<'_>) {
         let evidence = self.evidence;
         let o = evidence.history.operation(write);
         let client = evidence.short_client(&o);
@@ -23,7 +23,7 @@ impl Search<'_, '_, '_> {
             _ => "",
         };
         let (early, late) = (self.early_words(half), evidence.history.key_name(half.seen_late.key));
-        ruling.found(Draft {
+        result.found(Draft {
             kind,
             broken_by: BrokenBy::Client,
             incarnation: o.incarnation,
@@ -46,7 +46,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// States a decision that saw a group half done and changed nothing of it.
-    pub(super) fn only_seen(&self, ruling: &mut Ruling<'_>, pass: &Pass, half: &Half<'_>) {
+    pub(super) fn only_seen(&self, result: &mut RuleResult<'_>, pass: &Pass, half: &Half<'_>) {
         let (evidence, history) = (self.evidence, self.evidence.history);
         let name = history.client_name(pass.incarnation);
         let client = name.rsplit(':').next().unwrap_or(name);
@@ -59,7 +59,7 @@ impl Search<'_, '_, '_> {
         }
         facts.push(self.completion(half));
         let (early, late) = (self.early_words(half), history.key_name(half.seen_late.key));
-        ruling.found(Draft {
+        result.found(Draft {
             kind: Kind::Hazard,
             broken_by: BrokenBy::Client,
             incarnation: pass.incarnation,

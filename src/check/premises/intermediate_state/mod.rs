@@ -6,7 +6,7 @@ use crate::check::facts::knowledge::{ClientKnowledge, Known};
 use crate::check::premises::operation_groups;
 use crate::check::premises::operation_groups::{Piece, Pieces};
 use crate::check::premises::premise_index::PremiseIndex;
-use crate::check::{BrokenBy, Checks, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{IncarnationId, KeyId, Operation, OperationId, ResourceId, Revision, Verb};
 use crate::order::{Change, Ground, Pass, Premise, Reading, Version, remembers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -69,7 +69,7 @@ struct Search<'s, 'h, 'd> {
     of_resource: FxHashMap<ResourceId, Vec<usize>>,
 }
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let groups = operation_groups::found(evidence, &evidence.options.declarations);
     if groups.is_empty() {
@@ -101,10 +101,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             undeclared.extend(search.taken(*id, o));
         }
     }
-    search.inferred(ruling, &undeclared);
-    search.declared(ruling);
+    search.inferred(result, &undeclared);
+    search.declared(result);
     if search.pieces.is_spent() {
-        ruling.undecided(SPENT);
+        result.undecided(SPENT);
     }
 }
 
@@ -206,7 +206,7 @@ impl<'d> Search<'_, '_, 'd> {
     }
 
     /// Judges writes without a declared decision by the last reads of their processes.
-    fn inferred(&mut self, ruling: &mut Ruling<'_>, undeclared: &[Taken]) {
+    fn inferred(&mut self, result: &mut RuleResult<'_>, undeclared: &[Taken]) {
         let evidence = self.evidence;
         let history = evidence.history;
         let mut wanted: FxHashSet<(IncarnationId, KeyId)> = FxHashSet::default();
@@ -221,7 +221,7 @@ impl<'d> Search<'_, '_, 'd> {
         for taken in undeclared {
             let o = history.operation(taken.write);
             let moment = (o.invoke, o.clock);
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
             let mut silent = false;
             let mut view = |key: KeyId| {
                 let last = knowledge.last(evidence, o.incarnation, key, moment, |_| true)?;
@@ -236,17 +236,17 @@ impl<'d> Search<'_, '_, 'd> {
             };
             let half = self.half(taken, &mut view);
             if silent {
-                ruling.undecided(UNSEEN);
+                result.undecided(UNSEEN);
                 continue;
             }
             if let Some(half) = half.filter(|_| reported.insert(taken.write)) {
-                self.state(ruling, taken.write, Kind::Suspect, &half);
+                self.state(result, taken.write, Kind::Suspect, &half);
             }
         }
     }
 
     /// Judges declared decisions by their own reads.
-    fn declared(&mut self, ruling: &mut Ruling<'_>) {
+    fn declared(&mut self, result: &mut RuleResult<'_>) {
         let evidence = self.evidence;
         let history = evidence.history;
         let passes = std::mem::take(&mut self.basis.decisions.passes);
@@ -258,7 +258,7 @@ impl<'d> Search<'_, '_, 'd> {
                     continue;
                 }
                 committed = true;
-                ruling.checked(o.incarnation);
+                result.checked(o.incarnation);
                 let mut view = |key: KeyId| pass.last_of(history, nth, key);
                 let taken = self.taken(write, &o);
                 let half = taken.iter().find_map(|taken| self.half(taken, &mut view));
@@ -267,11 +267,11 @@ impl<'d> Search<'_, '_, 'd> {
                     // The completing process may be this one unless the evidence shows another.
                     let another = author(evidence, &half.completed, o.incarnation) == Author::Another;
                     let kind = if another { Kind::Violation } else { Kind::Suspect };
-                    self.state(ruling, write, kind, &half);
+                    self.state(result, write, kind, &half);
                 }
             }
             if !committed && let Some(half) = self.looked(pass) {
-                self.only_seen(ruling, pass, &half);
+                self.only_seen(result, pass, &half);
             }
         }
         self.basis.decisions.passes = passes;

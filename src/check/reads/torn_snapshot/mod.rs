@@ -3,7 +3,7 @@
 mod pages;
 
 use crate::check::facts::state_check::{Absence, Examiner, Pages, Shown, Snapshot, page, unless_open};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{Asked, KeyId, Marks, Operation, OperationId, Verb};
 
 /// The rule.
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let mut examiner = Examiner::new(evidence);
     let mut lists = None;
     for (id, o) in evidence.of_verbs(&Verb::LISTS) {
@@ -26,7 +26,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !is_list || !o.answered.is_some() || !o.scope.is_some() {
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let snapshot = snapshot(evidence, id, &o);
         for flaw in examiner.flaws(&snapshot) {
             if matches!(snapshot.absence, Absence::Between(..))
@@ -36,16 +36,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
                 continue;
             }
             let draft = draft(evidence, &o, flaw.key, &flaw.says, flaw.facts, flaw.reason);
-            ruling.found(unless_open(draft, flaw.open));
+            result.found(unless_open(draft, flaw.open));
         }
     }
-    pages::audit(evidence, ruling);
-    ruling.undecided_many("missing objects of unknown labels, in lists with a selector", examiner.unselected);
-    ruling.undecided_many(
+    pages::audit(evidence, result);
+    result.undecided_many("missing objects of unknown labels, in lists with a selector", examiner.unselected);
+    result.undecided_many(
         "lists that were not searched for missing objects, because the limit of one run was reached",
         examiner.skipped,
     );
-    ruling.undecided_many("lists with more errors than are reported", examiner.cut);
+    result.undecided_many("lists with more errors than are reported", examiner.cut);
 }
 
 fn draft(evidence: &Evidence<'_>, o: &Operation, key: KeyId, says: &str, facts: Vec<Fact>, reason: String) -> Draft {

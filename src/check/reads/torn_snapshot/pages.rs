@@ -5,7 +5,7 @@
 use crate::check::facts::live_keys::path;
 use crate::check::facts::state_check::unless_open;
 use crate::check::reads::torn_snapshot::draft;
-use crate::check::{Evidence, Fact, Ruling};
+use crate::check::{Evidence, Fact, RuleResult};
 use crate::history::{Asked, Item, KeyId, Marks, Operation, OperationId, Revision, ScopeId, Symbol, Verb};
 use rustc_hash::FxHashMap;
 
@@ -15,7 +15,7 @@ type End = (ScopeId, Revision, Symbol);
 /// Per key of one list: the first page that showed it, and the count of pages before that page.
 type Shown = FxHashMap<KeyId, (OperationId, u32)>;
 
-pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn audit(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let mut lists: Vec<Shown> = Vec::new();
     // Per page end: the index of the list in `lists`, and its count of pages up to there.
     let mut ends: FxHashMap<End, (usize, u32)> = FxHashMap::default();
@@ -28,8 +28,8 @@ pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let items = evidence.history.items_of(&o);
         let known = if follows { ends.get(&(o.scope, o.answered, o.page_after)).copied() } else { None };
         let before = known.map(|(list, pages)| (&lists[list], pages));
-        if follows && !repeats(evidence, ruling, id, &o, before) {
-            goes_back(evidence, ruling, id, &o);
+        if follows && !repeats(evidence, result, id, &o, before) {
+            goes_back(evidence, result, id, &o);
         }
         let (list, pages) = known.unwrap_or_else(|| {
             lists.push(Shown::default());
@@ -47,13 +47,13 @@ pub(super) fn audit(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
 /// Whether a page shows a key of an earlier page. States the finding if so.
 fn repeats(
     evidence: &Evidence<'_>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
     id: OperationId,
     o: &Operation,
     before: Option<(&Shown, u32)>,
 ) -> bool {
     let Some((shown, pages)) = before else { return false };
-    ruling.checked(o.incarnation);
+    result.checked(o.incarnation);
     let items = evidence.history.items_of(o).iter();
     let again = |item: &&Item| shown.get(&item.key).is_some_and(|(_, page)| *page < pages);
     let Some(item) = items.clone().find(again) else { return false };
@@ -66,12 +66,12 @@ fn repeats(
         .collect();
     facts.push(evidence.item(id, item.key, item.uid, item.revision, format!("it showed {name} again")));
     let reason = "The pages of a list are parts of one state, and one state holds one object per name.".to_owned();
-    ruling.found(draft(evidence, o, item.key, &format!("shows {name} again"), facts, reason));
+    result.found(draft(evidence, o, item.key, &format!("shows {name} again"), facts, reason));
     true
 }
 
 /// Reports a page that shows a key at or before the last key of the pages before it.
-fn goes_back(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, o: &Operation) {
+fn goes_back(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, id: OperationId, o: &Operation) {
     let namespace = evidence.history.name(evidence.history.scopes[o.scope.index()].namespace);
     let after = evidence.history.name(o.page_after);
     let after = if namespace.is_empty() { after.to_owned() } else { format!("{namespace}/{after}") };
@@ -88,7 +88,7 @@ fn goes_back(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, id: OperationId, 
         .to_owned();
     let says = format!("shows {name}, which lies before the page");
     let open = (!are_plain(&at, &after)).then_some("a store other than etcd may order such names differently");
-    ruling.found(unless_open(draft(evidence, o, item.key, &says, facts, reason), open));
+    result.found(unless_open(draft(evidence, o, item.key, &says, facts, reason), open));
 }
 
 /// Whether every text order compares two paths alike: the first parts that differ hold only lower-case letters and digits.

@@ -9,7 +9,7 @@ use crate::check::etcd;
 use crate::check::facts::state_check::{BEYOND, unless_open};
 use crate::check::facts::stream_view::StreamView;
 use crate::check::watches::scope_membership::{MemberState, Membership, ScopeEvidence};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Rule, RuleResult};
 use crate::history::{Asked, DeliveryKind, KeyId, Revision, Symbol};
 use crate::order::{Change, Version, stream_base};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,25 +26,25 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(etcd::watches::gap),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let mut changes = Changes::new(evidence);
     let mut membership = LazyMembership { evidence, built: None };
     let (mut removals, mut reused) = (None, None);
     for view in StreamView::all(evidence) {
         let Some(end) = identified(evidence, &view) else { continue };
-        if ruling.is_full() {
-            ruling.undecided("streams that were not examined, because the report has reached its limit of violations");
+        if result.is_full() {
+            result.undecided("streams that were not examined, because the report has reached its limit of violations");
             continue;
         }
         if let Some(coverage) = Coverage::open(evidence, &view, end) {
-            coverage.audit(&mut changes, &mut membership, ruling);
-            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&coverage, ruling);
+            coverage.audit(&mut changes, &mut membership, result);
+            removals.get_or_insert_with(|| removals::Removals::of(evidence)).audit(&coverage, result);
         }
         let reused = reused.get_or_insert_with(|| name_reuse::reused_names(evidence.history));
-        name_reuse::audit(evidence, &view, end, reused, &mut membership, ruling);
+        name_reuse::audit(evidence, &view, end, reused, &mut membership, result);
     }
     if removals.is_some_and(|removals| removals.skipped) {
-        ruling.undecided("removals of unknown revision that were not compared with every stream");
+        result.undecided("removals of unknown revision that were not compared with every stream");
     }
 }
 
@@ -115,7 +115,7 @@ impl<'c, 'h> Coverage<'c, 'h> {
         (through > after).then_some(Coverage { evidence, view, after, opened_by, through, end, scoped })
     }
 
-    fn audit(&self, changes: &mut Changes<'h>, membership: &mut LazyMembership<'_, 'h>, ruling: &mut Ruling<'_>) {
+    fn audit(&self, changes: &mut Changes<'h>, membership: &mut LazyMembership<'_, 'h>, result: &mut RuleResult<'_>) {
         let (view, history) = (self.view, self.evidence.history);
         let scope = view.operation.scope;
         let selective = history.is_selective(scope);
@@ -168,22 +168,22 @@ impl<'c, 'h> Coverage<'c, 'h> {
             };
             match proof {
                 Some(_) if changes.is_contradicted(&version) => {
-                    ruling.undecided("a change was not delivered, but its revision answers for two writes");
+                    result.undecided("a change was not delivered, but its revision answers for two writes");
                 }
                 Some(proof) => {
-                    ruling.checked(view.operation.incarnation);
-                    self.lost(&version, proof, events, ruling);
+                    result.checked(view.operation.incarnation);
+                    self.lost(&version, proof, events, result);
                 }
                 None if self.scoped && puts && selected.is_none() && history.is_beyond_evidence(scope) => {
-                    self.lost(&version, Obligation::Perhaps, events, ruling);
+                    self.lost(&version, Obligation::Perhaps, events, result);
                 }
                 None if self.scoped && selected.is_none() => {
-                    ruling.undecided("the evidence does not show whether a change concerned the watch's selector");
+                    result.undecided("the evidence does not show whether a change concerned the watch's selector");
                 }
                 None => {}
             }
         }
-        ruling.checked_many(view.operation.incarnation, kept);
+        result.checked_many(view.operation.incarnation, kept);
     }
 
     /// Evidence that an object was in the selection when the stream began.
@@ -214,7 +214,7 @@ impl<'c, 'h> Coverage<'c, 'h> {
         events
     }
 
-    fn lost(&self, version: &Version, obligation: Obligation, events: &StreamEvents, ruling: &mut Ruling<'_>) {
+    fn lost(&self, version: &Version, obligation: Obligation, events: &StreamEvents, result: &mut RuleResult<'_>) {
         let (evidence, view, o) = (self.evidence, self.view, self.view.operation);
         let name = evidence.history.key_name(version.key);
         let mut facts = vec![match self.opened_by {
@@ -287,7 +287,7 @@ impl<'c, 'h> Coverage<'c, 'h> {
             ..view.draft(version.key)
         };
         let draft = if let Obligation::Perhaps = obligation { unless_open(draft, Some(BEYOND)) } else { draft };
-        ruling.found(evidence.unless_lost(view.settle(draft)));
+        result.found(evidence.unless_lost(view.settle(draft)));
     }
 }
 

@@ -5,7 +5,7 @@ use super::LazyMembership;
 use crate::check::facts::commit_evidence;
 use crate::check::facts::stream_view::StreamView;
 use crate::check::watches::scope_membership::ScopeEvidence;
-use crate::check::{Draft, Evidence, Ruling};
+use crate::check::{Draft, Evidence, RuleResult};
 use crate::history::{DeliveryKind, History, KeyId, Revision, Symbol};
 use crate::order::{Change, Version};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -34,7 +34,7 @@ pub(super) fn audit<'h>(
     end: usize,
     reused: &FxHashSet<KeyId>,
     membership: &mut LazyMembership<'_, 'h>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) {
     if reused.is_empty() {
         return;
@@ -65,7 +65,7 @@ pub(super) fn audit<'h>(
         if placed && (live || view.marker.is_none()) {
             let before = before.unwrap_or_else(|| if live { at_start(membership, view, d.key) } else { None });
             if let Some(before) = before.filter(|before| before.1 != d.uid && before.2 < d.revision) {
-                deletion(evidence, view, before, index, ruling);
+                deletion(evidence, view, before, index, result);
             }
         }
     }
@@ -85,11 +85,11 @@ fn deletion(
     view: &StreamView<'_>,
     (held, uid, since): HeldObject,
     index: usize,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let d = &history.deliveries[index];
-    ruling.checked(view.operation.incarnation);
+    result.checked(view.operation.incarnation);
     // A deletion in the revision order is reported with its revision. One object with two uids belongs to `identity-break`.
     let of_it =
         |v: &Version| v.change == Change::Deleted && v.revision < d.revision && (v.uid == uid || !v.uid.is_some());
@@ -123,5 +123,5 @@ fn deletion(
         consequence: "a client that acts on deletions (finalizers, addresses, volumes) misses this one".to_owned(),
         ..view.draft(d.key)
     };
-    ruling.found(evidence.unless_lost(view.settle(draft)));
+    result.found(evidence.unless_lost(view.settle(draft)));
 }

@@ -4,7 +4,7 @@
 
 use crate::check::facts::removals::{self, Ended};
 use crate::check::watches::watch_gap::Coverage;
-use crate::check::{Draft, Evidence, Ruling};
+use crate::check::{Draft, Evidence, RuleResult};
 use crate::history::{DeliveryKind, KeyId, ResourceId, Revision};
 use crate::order::Change;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,7 +37,7 @@ impl Removals {
     }
 
     /// States the removals that a stream went past without an event.
-    pub(super) fn audit(&mut self, coverage: &Coverage<'_, '_>, ruling: &mut Ruling<'_>) {
+    pub(super) fn audit(&mut self, coverage: &Coverage<'_, '_>, result: &mut RuleResult<'_>) {
         let (evidence, view) = (coverage.evidence, coverage.view);
         let (history, scope) = (evidence.history, view.operation.scope);
         let Some(removals) = self.of.get(&history.scopes[scope.index()].resource) else { return };
@@ -61,8 +61,8 @@ impl Removals {
             if shown.ended.contains(&removal.key) || !(held.is_some() || whole) || is_open {
                 continue;
             }
-            ruling.checked(view.operation.incarnation);
-            lost(coverage, *removal, held.map(|(index, _)| *index), ruling);
+            result.checked(view.operation.incarnation);
+            lost(coverage, *removal, held.map(|(index, _)| *index), result);
         }
     }
 }
@@ -94,7 +94,7 @@ impl ShownObjects {
     }
 }
 
-fn lost(coverage: &Coverage<'_, '_>, removal: Ended, held: Option<usize>, ruling: &mut Ruling<'_>) {
+fn lost(coverage: &Coverage<'_, '_>, removal: Ended, held: Option<usize>, result: &mut RuleResult<'_>) {
     let (evidence, view, o) = (coverage.evidence, coverage.view, coverage.view.operation);
     let name = evidence.history.key_name(removal.key);
     let through = removal.before.map_or(Revision::NONE, Revision::previous);
@@ -127,5 +127,5 @@ fn lost(coverage: &Coverage<'_, '_>, removal: Ended, held: Option<usize>, ruling
         consequence: "the client keeps an object that is gone, until it lists again".to_owned(),
         ..view.draft(removal.key)
     };
-    ruling.found(evidence.unless_lost(view.settle(draft)));
+    result.found(evidence.unless_lost(view.settle(draft)));
 }

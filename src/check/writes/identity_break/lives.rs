@@ -4,7 +4,7 @@
 
 use crate::check::facts::commit_evidence;
 use crate::check::writes::identity_break::adjacent;
-use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, Ruling};
+use crate::check::{BrokenBy, Draft, Evidence, Fact, Kind, RuleResult};
 use crate::history::resource::{is_aggregated, is_built_in};
 use crate::history::{Deletion, IncarnationId, KeyId, ResourceId, Revision, Symbol};
 use crate::order::{Change, Lifetime, Provenance, Version, Versions};
@@ -16,7 +16,7 @@ pub(in crate::check) type Open = FxHashSet<(KeyId, Revision)>;
 /// The most revisions between two lives that are examined. Among more of them one is presumed free.
 const MAX_REVISIONS: u128 = 32;
 
-pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut Ruling<'_>) {
+pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, result: &mut RuleResult<'_>) {
     let timeline = &evidence.order.timeline;
     let mut processes = timeline.processes(evidence.history);
     for key in (0..evidence.history.keys.len() as u32).map(KeyId) {
@@ -24,10 +24,10 @@ pub(in crate::check) fn check(evidence: &Evidence<'_>, open: &Open, ruling: &mut
         let of_key;
         (of_key, processes) = processes.split_at(versions.len());
         if versions.len() > 1 {
-            Name { evidence, open, past: FxHashMap::default(), current: None }.judge(versions, of_key, ruling);
+            Name { evidence, open, past: FxHashMap::default(), current: None }.judge(versions, of_key, result);
         }
     }
-    of_two_names(evidence, ruling);
+    of_two_names(evidence, result);
 }
 
 /// The known part of one life up to a version.
@@ -62,7 +62,7 @@ struct Name<'e> {
 }
 
 impl Name<'_> {
-    fn judge(&mut self, versions: Versions<'_>, processes: &[IncarnationId], ruling: &mut Ruling<'_>) {
+    fn judge(&mut self, versions: Versions<'_>, processes: &[IncarnationId], result: &mut RuleResult<'_>) {
         for (version, process) in versions.iter().zip(processes) {
             let uid = self.uid(&version);
             // A uid that only the body of an update names is a claim of its client.
@@ -84,7 +84,7 @@ impl Name<'_> {
                 Some(true) => {
                     if !life.reported {
                         let by = (&version, *process);
-                        life.reported = self.continues(&life, before, by, ruling) || self.keeps(&mut life, by, ruling);
+                        life.reported = self.continues(&life, before, by, result) || self.keeps(&mut life, by, result);
                     }
                     life.last = Some(version);
                 }
@@ -107,34 +107,39 @@ impl Name<'_> {
         life: &Life,
         before: Option<Life>,
         (version, process): (&Version, IncarnationId),
-        ruling: &mut Ruling<'_>,
+        result: &mut RuleResult<'_>,
     ) -> bool {
         if let Some(end) = &life.end {
-            ruling.checked(process);
-            self.after_its_end(end, version, ruling);
+            result.checked(process);
+            self.after_its_end(end, version, result);
             return true;
         }
         if let Some(earlier) = life.last.or(life.left).filter(|_| is_made_by(self.evidence, version)) {
-            ruling.checked(process);
-            second_birth(self.evidence, &earlier, version, ruling);
+            result.checked(process);
+            second_birth(self.evidence, &earlier, version, result);
             return true;
         }
         let Some((before, last)) = before.and_then(|before| Some((before, before.last?))) else { return false };
         if life.last.is_some() {
             return false;
         }
-        ruling.checked(process);
+        result.checked(process);
         let full = self.taken_between(&before, &last, version);
         // A change on the base of a version with another uid is reported as that.
         let stands = commit_evidence::is_update(self.evidence, version) && adjacent(self.evidence, &last, version);
         if let Some(taken) = full.filter(|_| !stands) {
-            no_room(self.evidence, [&last, version], &taken, ruling);
+            no_room(self.evidence, [&last, version], &taken, result);
         }
         false
     }
 
     /// Compares what an object keeps for life. Returns whether it stated a finding.
-    fn keeps(&self, life: &mut Life, (version, process): (&Version, IncarnationId), ruling: &mut Ruling<'_>) -> bool {
+    fn keeps(
+        &self,
+        life: &mut Life,
+        (version, process): (&Version, IncarnationId),
+        result: &mut RuleResult<'_>,
+    ) -> bool {
         let evidence = self.evidence;
         if !version.attributes.is_some() {
             return false;
@@ -143,9 +148,9 @@ impl Name<'_> {
         match life.created {
             None if shown.created != 0 => life.created = Some((*version, shown.created)),
             Some((first, created)) if shown.created != 0 => {
-                ruling.checked(process);
+                result.checked(process);
                 if created != shown.created {
-                    changed(evidence, [&first, version], "its creationTimestamp differs", ruling);
+                    changed(evidence, [&first, version], "its creationTimestamp differs", result);
                     return true;
                 }
             }
@@ -154,7 +159,7 @@ impl Name<'_> {
         match (life.ending, shown.deletion) {
             (None, Deletion::Begun) => life.ending = Some(*version),
             (Some(begun), Deletion::NotBegun) => {
-                changed(evidence, [&begun, version], "its deletionTimestamp is gone", ruling);
+                changed(evidence, [&begun, version], "its deletionTimestamp is gone", result);
                 return true;
             }
             _ => {}
@@ -162,7 +167,7 @@ impl Name<'_> {
         false
     }
 
-    fn after_its_end(&self, end: &Version, version: &Version, ruling: &mut Ruling<'_>) {
+    fn after_its_end(&self, end: &Version, version: &Version, result: &mut RuleResult<'_>) {
         let evidence = self.evidence;
         let name = evidence.history.key_name(version.key);
         let uid = evidence.short_uid(version.uid);
@@ -185,7 +190,7 @@ impl Name<'_> {
         let doubt = (!is_dated).then_some(
             "servers before 1.10 put the object's last version into the event, so the event does not date the deletion",
         );
-        state(evidence, [end, version], draft, doubt, ruling);
+        state(evidence, [end, version], draft, doubt, result);
     }
 
     /// The versions of other names that use up every revision between two lives, so that the deletion of the first and the
@@ -236,7 +241,7 @@ fn is_made_by(evidence: &Evidence<'_>, version: &Version) -> bool {
 }
 
 /// Two versions of one life that differ in what an object keeps.
-fn changed(evidence: &Evidence<'_>, versions: [&Version; 2], what: &str, ruling: &mut Ruling<'_>) {
+fn changed(evidence: &Evidence<'_>, versions: [&Version; 2], what: &str, result: &mut RuleResult<'_>) {
     let [before, after] = versions;
     let name = evidence.history.key_name(after.key);
     let draft = Draft {
@@ -256,10 +261,10 @@ fn changed(evidence: &Evidence<'_>, versions: [&Version; 2], what: &str, ruling:
         consequence: "controllers act on a wrong age or a wrong deletion".into(),
         ..bare(evidence, after)
     };
-    state(evidence, versions, draft, None, ruling);
+    state(evidence, versions, draft, None, result);
 }
 
-fn second_birth(evidence: &Evidence<'_>, earlier: &Version, version: &Version, ruling: &mut Ruling<'_>) {
+fn second_birth(evidence: &Evidence<'_>, earlier: &Version, version: &Version, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let [first, second] = [earlier, version].map(|v| history.key_name(v.key));
     let uid = evidence.short_uid(version.uid);
@@ -279,10 +284,10 @@ fn second_birth(evidence: &Evidence<'_>, earlier: &Version, version: &Version, r
             .into(),
         ..bare(evidence, version)
     };
-    state(evidence, [earlier, version], draft, None, ruling);
+    state(evidence, [earlier, version], draft, None, result);
 }
 
-fn no_room(evidence: &Evidence<'_>, lives: [&Version; 2], taken: &[Version], ruling: &mut Ruling<'_>) {
+fn no_room(evidence: &Evidence<'_>, lives: [&Version; 2], taken: &[Version], result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let [last, first] = lives;
     let name = history.key_name(first.key);
@@ -311,11 +316,11 @@ fn no_room(evidence: &Evidence<'_>, lives: [&Version; 2], taken: &[Version], rul
             .into(),
         ..bare(evidence, first)
     };
-    state(evidence, lives, draft, None, ruling);
+    state(evidence, lives, draft, None, result);
 }
 
 /// Reports one uid that two names of a built-in resource were created with.
-fn of_two_names(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn of_two_names(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let lives = evidence.order.lifetimes(history);
     if lives.twice().is_empty() {
@@ -330,8 +335,8 @@ fn of_two_names(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         };
         match creations.get(&(life.uid, resource)) {
-            Some(other) if other.revision <= made.revision => second_birth(evidence, other, &made, ruling),
-            Some(other) => second_birth(evidence, &made, other, ruling),
+            Some(other) if other.revision <= made.revision => second_birth(evidence, other, &made, result),
+            Some(other) => second_birth(evidence, &made, other, result),
             None => {
                 creations.insert((life.uid, resource), made);
             }
@@ -360,10 +365,10 @@ fn state(
     versions: [&Version; 2],
     mut draft: Draft,
     doubt: Option<&str>,
-    ruling: &mut Ruling<'_>,
+    result: &mut RuleResult<'_>,
 ) {
     if versions.into_iter().any(|version| commit_evidence::went_back(evidence, version)) {
-        return ruling.undecided("lives on both sides of a revision rewind of the store");
+        return result.undecided("lives on both sides of a revision rewind of the store");
     }
     let group = evidence.history.resources[evidence.history.resource_of(draft.key).index()].group;
     let own_store = is_aggregated(evidence.history.name(group))
@@ -376,7 +381,7 @@ fn state(
     if let Some(first) = shown.first().filter(|first| shown.iter().all(|fact| fact.incarnation == first.incarnation)) {
         draft.incarnation = first.incarnation;
     }
-    ruling.found(draft);
+    result.found(draft);
 }
 
 #[cfg(test)]

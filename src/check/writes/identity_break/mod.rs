@@ -3,7 +3,7 @@
 mod lives;
 
 use crate::check::facts::commit_evidence;
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Group, Kind, Rule, RuleResult};
 use crate::history::{IncarnationId, KeyId, OperationId, Revision, Symbol, Verb};
 use crate::order::{Contradiction, Fragment, Version};
 use rustc_hash::FxHashSet;
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, timeline) = (evidence.history, &evidence.order.timeline);
     let mut open: FxHashSet<(KeyId, Revision)> = FxHashSet::default();
     for contradiction in timeline.contradictions() {
@@ -32,7 +32,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !certain {
             open.insert((*key, *revision));
         }
-        found(evidence, ruling, [(&version, shown[0], *certain), (&version, shown[1], false)]);
+        found(evidence, result, [(&version, shown[0], *certain), (&version, shown[1], false)]);
     }
     let processes = timeline.processes(history);
     for ((before, after), process) in timeline.all().pairs().zip(processes.iter().skip(1)) {
@@ -40,7 +40,7 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if !known || !commit_evidence::is_update(evidence, &after) || before.change.lives() != Some(true) {
             continue;
         }
-        ruling.checked(*process);
+        result.checked(*process);
         if before.uid == after.uid || !adjacent(evidence, &before, &after) {
             continue;
         }
@@ -52,10 +52,10 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         if let (Some((one, stands)), Some((other, also))) = (before.shows_uid(history), after.shows_uid(history)) {
-            found(evidence, ruling, [(&before, one, stands), (&after, other, also)]);
+            found(evidence, result, [(&before, one, stands), (&after, other, also)]);
         }
     }
-    lives::check(evidence, &open, ruling);
+    lives::check(evidence, &open, result);
 }
 
 /// Whether nothing can lie between two versions of a key: the second is a write on the first, or a watch covers the range.
@@ -87,7 +87,7 @@ fn claims_only(evidence: &Evidence<'_>, id: OperationId, revision: Revision, uid
 }
 
 /// Two uids, each with its version, its evidence, and whether it is certain.
-fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fragment, bool); 2]) {
+fn found(evidence: &Evidence<'_>, result: &mut RuleResult<'_>, shown: [(&Version, Fragment, bool); 2]) {
     let history = evidence.history;
     let version = shown[1].0;
     let key = history.key_name(version.key);
@@ -104,7 +104,7 @@ fn found(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>, shown: [(&Version, Fr
         _ if facts[0].incarnation == facts[1].incarnation => facts[0].incarnation,
         _ => IncarnationId::NONE,
     };
-    ruling.found(Draft {
+    result.found(Draft {
         kind: Kind::Violation,
         broken_by: BrokenBy::Server,
         incarnation,

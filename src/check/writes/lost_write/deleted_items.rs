@@ -3,27 +3,27 @@
 
 use super::draft;
 use crate::check::facts::removals::{self, Ended};
-use crate::check::{Draft, Evidence, Fact, Ruling};
+use crate::check::{Draft, Evidence, Fact, RuleResult};
 use crate::history::{Asked, Item, KeyId, Marks, OperationId, Verb};
 use crate::order::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Judges every deleted item by the evidence that came after the answer.
-pub(super) fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+pub(super) fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let items = &evidence.order.deleted_items;
     if items.all().is_empty() {
         return;
     }
     let (versions, requests) = (later_versions(evidence), later_requests(evidence));
     for item in items.all() {
-        ruling.checked(evidence.history.operation(item.operation).incarnation);
+        result.checked(evidence.history.operation(item.operation).incarnation);
         let of = (item.operation, item.key);
         let fact = match (versions.get(&of), requests.get(&of)) {
             (Some(version), _) => evidence.version(version, evidence.change_words(version)),
             (None, Some(&request)) => accepted(evidence, request, item.into()),
             (None, None) => continue,
         };
-        lived_on(evidence, item.into(), fact, ruling);
+        lived_on(evidence, item.into(), fact, result);
     }
 }
 
@@ -98,13 +98,13 @@ fn accepted(evidence: &Evidence<'_>, id: OperationId, item: Ended) -> Fact {
     Fact { key: item.key, uid: item.uid, ..evidence.operation(id, revision, says) }
 }
 
-fn lived_on(evidence: &Evidence<'_>, item: Ended, lives: Fact, ruling: &mut Ruling<'_>) {
+fn lived_on(evidence: &Evidence<'_>, item: Ended, lives: Fact, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let o = history.operation(item.operation);
     let name = history.key_name(item.key);
     let mut facts = removals::facts(evidence, item);
     facts.push(lives);
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} was answered with {name} at version {}, but that object still exists and is not under deletion",
             o.verb.name(),

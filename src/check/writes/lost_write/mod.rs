@@ -5,7 +5,7 @@ mod deleted_items;
 use crate::check::etcd::writes;
 use crate::check::facts::absence::ConsistentNotFoundAnswers;
 use crate::check::facts::{commit_evidence, removals};
-use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, Ruling};
+use crate::check::{BrokenBy, Checks, Draft, Evidence, Fact, Group, Kind, Rule, RuleResult};
 use crate::history::{KeyId, Marks, Operation, OperationId, Revision, Verb};
 use crate::order::{Removal, Version, removes};
 use rustc_hash::FxHashMap;
@@ -23,9 +23,9 @@ pub const RULE: Rule = Rule {
     checks: Checks::kubernetes(check).and_etcd(writes::lost),
 };
 
-fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
-    removed_again(evidence, ruling);
-    deleted_items::check(evidence, ruling);
+fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
+    removed_again(evidence, result);
+    deleted_items::check(evidence, result);
     if evidence.order.timeline.open_removals().is_empty() {
         return;
     }
@@ -34,16 +34,16 @@ fn check(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         let o = evidence.history.operation(removal.operation);
         let name = || evidence.history.key_name(removal.key);
         if removal.before.is_some() {
-            ruling.checked(o.incarnation);
+            result.checked(o.incarnation);
         }
         if let Some(version) = removals::outlived_by(evidence, &shown_again, removal) {
             let says = format!("{} of the same uid was at version {}", name(), version.revision);
-            lived_on(evidence, removal, evidence.version(&version, says), ruling);
+            lived_on(evidence, removal, evidence.version(&version, says), result);
             continue;
         }
         if let Some(&write) = later.get(&removal.operation) {
-            ruling.checked(o.incarnation);
-            lived_on(evidence, removal, accepted(evidence, write), ruling);
+            result.checked(o.incarnation);
+            lived_on(evidence, removal, accepted(evidence, write), result);
         }
     }
 }
@@ -60,7 +60,7 @@ fn accepted(evidence: &Evidence<'_>, write: OperationId) -> Fact {
 /// was complete, or one was answered before that other request was sent. A later write with a revision of its own belongs to
 /// `identity-break`, and an update that names its base to `broken-compare`. If the deletion belongs to the request itself,
 /// `revision-rewind` and `revision-reuse` report it.
-fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
+fn removed_again(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     let (history, clocks) = (evidence.history, &evidence.order.clocks);
     let mut ends = commit_evidence::ends(evidence);
     if ends.is_empty() {
@@ -76,7 +76,7 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
         if by.is_some() && history.are_one_request(end.writer, id) {
             continue;
         }
-        ruling.checked(o.incarnation);
+        result.checked(o.incarnation);
         let shown = complete_before(evidence, &end, &o, &not_found_answers);
         let is_before = by.is_some_and(|by| clocks.is_answered_before(&o, &by));
         if shown.is_none() && !is_before {
@@ -87,10 +87,10 @@ fn removed_again(evidence: &Evidence<'_>, ruling: &mut Ruling<'_>) {
             continue;
         }
         match shown {
-            Some(shown) => removed_late(evidence, &end, shown, id, ruling),
+            Some(shown) => removed_late(evidence, &end, shown, id, result),
             None => {
                 let removal = Removal { key: o.key, uid: o.answer_uid, operation: id, after: o.answered, before: None };
-                lived_on(evidence, &removal, accepted(evidence, end.writer), ruling);
+                lived_on(evidence, &removal, accepted(evidence, end.writer), result);
             }
         }
     }
@@ -148,7 +148,7 @@ fn accepted_after(evidence: &Evidence<'_>) -> FxHashMap<OperationId, OperationId
 }
 
 /// A request that removed an object, and was sent when the deletion of the object was complete.
-fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: OperationId, ruling: &mut Ruling<'_>) {
+fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: OperationId, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let o = history.operation(id);
     let name = history.key_name(end.key);
@@ -157,7 +157,7 @@ fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: Operati
     let mut facts = vec![gone];
     facts.extend((!is_same).then_some(shown));
     facts.push(accepted(evidence, id));
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} of {name} was answered as the removal of uid {}, which had been removed at revision {} before",
             o.verb.name(),
@@ -173,13 +173,13 @@ fn removed_late(evidence: &Evidence<'_>, end: &Version, shown: Fact, id: Operati
     });
 }
 
-fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, ruling: &mut Ruling<'_>) {
+fn lived_on(evidence: &Evidence<'_>, removal: &Removal, lives: Fact, result: &mut RuleResult<'_>) {
     let history = evidence.history;
     let o = history.operation(removal.operation);
     let name = history.key_name(removal.key);
     let mut facts = removals::facts(evidence, removal.into());
     facts.push(lives);
-    ruling.found(Draft {
+    result.found(Draft {
         summary: format!(
             "{} of {name} was answered as the removal of uid {}, but that object still exists",
             o.verb.name(),

@@ -18,7 +18,7 @@ const LISTED: u64 = 50_000;
 const UNLISTED: &str = "findings beyond the limit of one kind";
 
 /// Findings of one rule over one history.
-pub struct Ruling<'e> {
+pub struct RuleResult<'e> {
     rule: &'static str,
     evidence: &'e Evidence<'e>,
     folds: FxHashMap<(Kind, ClientId, String), usize>,
@@ -44,27 +44,27 @@ pub struct Ruling<'e> {
 
 /// The result of a rule that has ended.
 #[derive(Debug)]
-pub(super) struct Ruled {
-    /// [`Ruling::findings`].
+pub(super) struct EndedRule {
+    /// [`RuleResult::findings`].
     pub findings: Vec<Finding>,
-    /// [`Ruling::checked`].
+    /// [`RuleResult::checked`].
     pub checked: u64,
-    /// [`Ruling::checked_by`].
+    /// [`RuleResult::checked_by`].
     pub checked_by: FxHashMap<IncarnationId, u64>,
-    /// [`Ruling::undecided`].
+    /// [`RuleResult::undecided`].
     pub undecided: FxHashMap<Cow<'static, str>, u64>,
-    /// [`Ruling::open`].
+    /// [`RuleResult::open`].
     pub open: Option<String>,
-    /// [`Ruling::problems`].
+    /// [`RuleResult::problems`].
     pub problems: Vec<Problem>,
-    /// [`Ruling::proofs`].
+    /// [`RuleResult::proofs`].
     pub proofs: Vec<Proof>,
 }
 
-impl<'e> Ruling<'e> {
-    /// An empty ruling.
-    pub fn new(rule: &'static str, evidence: &'e Evidence<'e>) -> Ruling<'e> {
-        Ruling {
+impl<'e> RuleResult<'e> {
+    /// An empty result.
+    pub fn new(rule: &'static str, evidence: &'e Evidence<'e>) -> RuleResult<'e> {
+        RuleResult {
             rule,
             evidence,
             folds: FxHashMap::default(),
@@ -81,9 +81,9 @@ impl<'e> Ruling<'e> {
     }
 
     /// The result.
-    pub(super) fn ended(self) -> Ruled {
-        let Ruling { findings, checked, checked_by, undecided, open, problems, proofs, .. } = self;
-        Ruled { findings, checked, checked_by, undecided, open, problems, proofs }
+    pub(super) fn ended(self) -> EndedRule {
+        let RuleResult { findings, checked, checked_by, undecided, open, problems, proofs, .. } = self;
+        EndedRule { findings, checked, checked_by, undecided, open, problems, proofs }
     }
 
     /// One obligation of a process was checked (kept or broken).
