@@ -201,9 +201,15 @@ fn without_marks(bytes: &[u8], mark: u8, mut meaning: impl FnMut(u8) -> Option<u
 fn places(block: &[u8; BLOCK], mark: u8) -> u64 {
     // A product with this word moves bit 0 of each of eight bytes into the highest byte.
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    let is_mark = block.map(|byte| u8::from(byte == mark));
-    let words = is_mark.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    words.rev().fold(0, |bits, word| bits << 8 | word.wrapping_mul(GATHER) >> 56)
+    let mut is_mark = [0; BLOCK];
+    for (is_mark, byte) in is_mark.iter_mut().zip(block) {
+        *is_mark = u8::from(*byte == mark);
+    }
+    let mut places = 0;
+    for word in is_mark.as_chunks().0.iter().rev() {
+        places = places << 8 | u64::from_le_bytes(*word).wrapping_mul(GATHER) >> 56;
+    }
+    places
 }
 
 #[cfg(test)]
