@@ -37,7 +37,7 @@ fn main() {
         true => (5, 1),
         false => (number("RETROGRADE_BENCH_WRITES", WRITES), number("RETROGRADE_BENCH_ROUNDS", 5)),
     };
-    for (name, text) in PROTOCOLS {
+    for &(name, text) in PROTOCOLS {
         let machine = Machine::new(read(text, None).expect("a protocol")).expect("a machine");
         let start = Instant::now();
         let found = explore(&machine, Bounds::default());

@@ -32,7 +32,7 @@ const SHORT: f64 = 0.3;
 const SMALL: f64 = 50.0;
 /// Measurements of a cell whose first one breaks a bound. Their medians decide, since other work on the machine doubles the
 /// time of a short run.
-const REPETITIONS: usize = 5;
+const REPETITIONS: usize = 15;
 /// Limit of processor seconds at which a process is killed.
 const LIMIT: u32 = 120;
 
