@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Each shipped protocol without a fix and with each of its fixes.
 fn variants() -> impl Iterator<Item = (&'static str, &'static str, Option<String>)> {
-    PROTOCOLS.into_iter().flat_map(|(name, text)| {
+    PROTOCOLS.iter().flat_map(|&(name, text)| {
         let fixes = fixes(text).unwrap().into_iter().map(|fix| Some(fix.name));
         std::iter::once(None).chain(fixes).map(move |fix| (name, text, fix))
     })

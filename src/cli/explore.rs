@@ -82,7 +82,7 @@ fn exit(variants: &[Variant]) -> Exit {
 fn list(look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut page = Page::new(out, look);
     let mut rows = Vec::new();
-    for (name, text) in PROTOCOLS {
+    for &(name, text) in PROTOCOLS {
         let about = read(text, None).map(|protocol| protocol.about).map_err(|error| anyhow!("{name}: {error}"))?;
         rows.push(Row::new(vec![name.to_owned()], about.trim().replace('\n', " ")));
     }
@@ -95,7 +95,7 @@ fn text(protocol: &str) -> anyhow::Result<String> {
     if let Some(text) = shipped(protocol) {
         return Ok(text.to_owned());
     }
-    let names = PROTOCOLS.map(|(name, _)| name).join(", ");
+    let names = PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let file =
         File::open(protocol).with_context(|| format!("{} is neither a file nor one of {names}", visible(protocol)))?;
     let mut text = String::new();

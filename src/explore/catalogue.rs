@@ -1,7 +1,7 @@
 //! The shipped protocols.
 
 /// Name and text of each shipped protocol, in the order in which they are listed.
-pub const PROTOCOLS: [(&str, &str); 9] = [
+pub const PROTOCOLS: &[(&str, &str)] = &[
     ("kubelet-restart", include_str!("protocols/kubelet-restart.toml")),
     ("node-name-reuse", include_str!("protocols/node-name-reuse.toml")),
     ("ip-reconciler", include_str!("protocols/ip-reconciler.toml")),
