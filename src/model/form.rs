@@ -40,7 +40,21 @@ pub enum Action<'a> {
     Append(Value<'a>),
 }
 
-/// The value, or the name, of a register. Values of different types differ.
+/// What an operation does to a queue, first in, first out, if it does nothing else. The answer is part of it.
+///
+/// If all operations of a part of an object have such forms, and no element repeats, a linearization is found without a
+/// search ([`super::Spec::queue_form`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueueForm<'a> {
+    /// Always possible; puts this element at the end.
+    Enqueue(Value<'a>),
+    /// Possible only if this is the first element, which it takes; `None`: only if the queue is empty.
+    Dequeue(Option<Value<'a>>),
+    /// Without an answer it takes any first element, or finds the queue empty.
+    Unknown,
+}
+
+/// The value, or the name, of a register, or an element. Values of different types differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value<'a> {
     /// No value yet.

@@ -1,6 +1,6 @@
 //! Objects of one specification by key. Input: operations, each with a key. The search decides each key separately.
 
-use super::form::{RegisterForm, Value};
+use super::form::{QueueForm, RegisterForm, Value};
 use super::parts::Parts;
 use super::{Datum, Effect, Spec, number};
 use std::marker::PhantomData;
@@ -81,6 +81,15 @@ impl<S: Spec, K: Datum> Spec for Keyed<S, K> {
         let form = self.object.form(&operation.operation, answer)?;
         // The key is the name of the register, so the object must be one register without a name.
         (form.register == Value::Absent).then_some(RegisterForm { register: operation.key.value()?, ..form })
+    }
+
+    /// Two queues that share a part may be decided as one: an order that explains their union explains each of them.
+    fn queue_form<'a>(
+        &'a self,
+        operation: &'a Self::Operation,
+        answer: Option<&'a Self::Answer>,
+    ) -> Option<QueueForm<'a>> {
+        self.object.queue_form(&operation.operation, answer)
     }
 
     fn content<'a>(&'a self, _register: Value<'a>) -> Value<'a> {

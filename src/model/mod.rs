@@ -57,7 +57,7 @@ pub use cas_register::CasRegister;
 pub use counter::Counter;
 pub use datum::Datum;
 pub use declaration::Declarations;
-pub use form::{Action, RegisterForm, Value};
+pub use form::{Action, QueueForm, RegisterForm, Value};
 pub use keyed::{Keyed, On};
 pub use kv::Kv;
 pub use list_append::ListAppend;

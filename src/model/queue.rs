@@ -13,7 +13,7 @@
 
 use super::recorded::{Log, Meaning, Mismatch, Recorded, Recording};
 use super::sorted::Sorted;
-use super::{Datum, Spec, spread};
+use super::{Datum, QueueForm, Spec, spread};
 use crate::history::ValueId;
 use std::hash::{Hash, Hasher};
 
@@ -176,6 +176,16 @@ impl<V: Datum> Spec for Queue<V> {
             next.drains = state.drained(*drain, *place, *last)?;
         }
         Some(next)
+    }
+
+    fn queue_form<'a>(&'a self, operation: &'a Operation<V>, answer: Option<&'a Answer<V>>) -> Option<QueueForm<'a>> {
+        Some(match (operation, answer) {
+            (Operation::Enqueue(element), Some(Answer::Done) | None) => QueueForm::Enqueue(element.value()?),
+            (Operation::Dequeue, Some(Answer::Element(Some(seen)))) => QueueForm::Dequeue(Some(seen.value()?)),
+            (Operation::Dequeue, Some(Answer::Element(None))) => QueueForm::Dequeue(None),
+            (Operation::Dequeue, None) => QueueForm::Unknown,
+            _ => return None,
+        })
     }
 
     fn heap_bytes(&self, state: &Self::State) -> usize {

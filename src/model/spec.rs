@@ -1,7 +1,7 @@
 //! Sequential specifications: what an object does, one operation after the other. Linearizability is decided against them. `step`
 //! defines the object; every other method is a hint that must agree with it.
 
-use super::form::{RegisterForm, Value};
+use super::form::{QueueForm, RegisterForm, Value};
 use super::number;
 use rustc_hash::FxHashSet;
 use std::fmt::Debug;
@@ -79,6 +79,16 @@ pub trait Spec: Sync {
         _operation: &'a Self::Operation,
         _answer: Option<&'a Self::Answer>,
     ) -> Option<RegisterForm<'a>> {
+        None
+    }
+
+    /// The operation as one on a queue, first in, first out, that is empty at first, if it does nothing else. It must agree
+    /// with `step`. It is called only if some operation of the history has no form on a register.
+    fn queue_form<'a>(
+        &'a self,
+        _operation: &'a Self::Operation,
+        _answer: Option<&'a Self::Answer>,
+    ) -> Option<QueueForm<'a>> {
         None
     }
 

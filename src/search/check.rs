@@ -6,7 +6,8 @@ use super::budget::BudgetGuard;
 use super::config::SearchConfig;
 use super::core;
 use super::events::{self, Event, MOST_CALLS};
-use super::history::{History, Outcome};
+use super::fifo;
+use super::history::{Call, History, Outcome};
 use super::merge::merge_linearizations;
 use super::partition::{self, Part};
 use super::register::{self, Forms, RegisterOp};
@@ -136,10 +137,30 @@ impl<'t, S: Spec> Trial<'t, S> {
                 return search;
             }
         }
+        if goal.is_none()
+            && let Some(order) = self.queued(part)
+        {
+            return Box::new(Known(order));
+        }
         let goal = goal.unwrap_or(part.events.len());
         let (transitions, class) = Transitions::of(self.spec, self.history, part, self.guard.release());
         let slots = SlotAllocation::new(part, &class);
         Box::new(WglSearch::new(part, slots, transitions, class, goal, self.switches.kinds_in_key))
+    }
+
+    /// A linearization of a part whose operations are those of a queue, if one is found without a search.
+    fn queued(&self, part: &Part) -> Option<Vec<u32>> {
+        let has_room = part.calls.len() < self.guard.memory() / fifo::BYTES;
+        let form = |call: &u32| {
+            let Call { operation, outcome, .. } = &self.history.calls()[*call as usize];
+            let answer = if let Outcome::Completed { answer, .. } = outcome { Some(answer) } else { None };
+            self.spec.queue_form(operation, answer)
+        };
+        let forms: Vec<_> = part.calls.iter().filter(|_| has_room && self.switches.forms).map_while(form).collect();
+        if forms.len() < part.calls.len() {
+            return None;
+        }
+        fifo::linearization(part, &forms)
     }
 
     /// Adds to an order of a part the calls of the same register that can be linearized anywhere, if they were invoked before its
@@ -225,7 +246,7 @@ fn free_beside(part: &Part, parts: &[Part], forms: &Forms<'_>) -> impl Iterator<
 #[cfg(test)]
 pub(super) fn by_steps_within<S: Spec>(spec: &S, history: &super::history::SpecHistory<S>, work: u64) -> Option<bool> {
     let guard = BudgetGuard::begin(&Budget::default());
-    let trial = Trial { spec, history, switches: SearchConfig::default(), guard };
+    let trial = Trial { spec, history, switches: SearchConfig { forms: false, ..SearchConfig::default() }, guard };
     let parts = partition::parts(spec, history);
     let mut found =
         parts.iter().map(|part| trial.search(part, None, None).run(work, usize::MAX, &guard).ok().flatten());

@@ -1,6 +1,6 @@
 //! Linearizability where the order of the calls is not given. Input: a [`History`] of calls and a [`crate::model::Spec`]. Output:
 //! a [`Verdict`] with its certificate. No verdict is wrong; a spent budget gives [`Verdict::Unknown`]. Operations with a register
-//! form are decided by `register`, others by `wgl`.
+//! form are decided by `register`, others by `wgl`. Queues are explained by `fifo` if no element repeats.
 //!
 //! ```
 //! use retrograde::model::{Register, register::{Answer, Operation}};
@@ -25,6 +25,7 @@ mod core;
 mod crashed_uses;
 mod drop_cost;
 mod events;
+mod fifo;
 mod history;
 mod incremental_table;
 mod mask;
