@@ -5,7 +5,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ciborium::Value as Item;
 use serde_json::{Map, Number, Value};
 
 /// The deepest nesting that is read. A deeper line of a capture could not be read back.
@@ -33,12 +32,12 @@ impl Media {
     }
 
     /// The value of a body. `None`: the body is malformed.
-    pub(super) fn value(self, mut body: &[u8]) -> Option<Value> {
+    pub(super) fn value(self, body: &[u8]) -> Option<Value> {
         match self {
             Media::Json => serde_json::from_slice(body).ok(),
             Media::Cbor => {
-                let item = ciborium::de::from_reader_with_recursion_limit(&mut body, DEEPEST).ok()?;
-                if body.is_empty() { json(item) } else { None }
+                let mut reader = Reader { rest: body, depth: 0 };
+                reader.value().filter(|_| reader.rest.is_empty())
             }
         }
     }
@@ -52,35 +51,138 @@ impl Media {
     }
 }
 
-/// The value that JSON has for an item of CBOR.
-fn json(item: Item) -> Option<Value> {
-    Some(match item {
-        Item::Null => Value::Null,
-        Item::Bool(value) => Value::Bool(value),
-        Item::Integer(value) => Value::Number(Number::from_i128(value.into())?),
-        Item::Float(value) => Value::Number(Number::from_f64(value)?),
-        Item::Tag(BASE64, item) if item.is_bytes() => Value::String(STANDARD.encode(item.as_bytes()?)),
-        Item::Tag(_, item) => json(*item)?,
-        Item::Array(items) => Value::Array(items.into_iter().map(json).collect::<Option<_>>()?),
-        Item::Map(members) => {
-            let mut object = Map::new();
-            for (name, value) in members {
-                if object.insert(text(name)?, json(value)?).is_some() {
-                    return None;
-                }
-            }
-            Value::Object(object)
-        }
-        other => Value::String(text(other)?),
-    })
+/// Reads items of CBOR as the values that JSON has for them.
+struct Reader<'b> {
+    rest: &'b [u8],
+    /// Items that are open.
+    depth: usize,
 }
 
-fn text(item: Item) -> Option<String> {
-    match item {
-        Item::Text(text) => Some(text),
-        Item::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        _ => None,
+impl<'b> Reader<'b> {
+    fn head(&mut self) -> Option<Head> {
+        let head = Head::of(self.rest)?;
+        self.rest = &self.rest[head.length..];
+        Some(head)
     }
+
+    fn value(&mut self) -> Option<Value> {
+        let head = self.head()?;
+        Some(match (head.major, head.argument) {
+            (0, Argument::Number(number)) => Value::Number(number.into()),
+            (1, Argument::Number(number)) => Value::Number(Number::from_i128(-1 - i128::from(number))?),
+            (2, length) => Value::String(String::from_utf8_lossy(&self.bytes(2, length)?).into_owned()),
+            (3, length) => Value::String(String::from_utf8(self.bytes(3, length)?).ok()?),
+            (4, length) => Value::Array(self.inside(length, Reader::value)?),
+            (5, length) => {
+                let mut object = Map::new();
+                for (name, value) in self.inside(length, Reader::member)? {
+                    if object.insert(name, value).is_some() {
+                        return None;
+                    }
+                }
+                Value::Object(object)
+            }
+            (6, Argument::Number(tag)) => self.tagged(tag)?,
+            (7, Argument::Number(number)) => simple(head.length, number)?,
+            _ => return None,
+        })
+    }
+
+    fn member(&mut self) -> Option<(String, Value)> {
+        let Value::String(name) = self.value()? else { return None };
+        Some((name, self.value()?))
+    }
+
+    fn tagged(&mut self, tag: u64) -> Option<Value> {
+        if tag == BASE64 && self.rest.first().is_some_and(|first| first >> 5 == 2) {
+            let head = self.head()?;
+            return Some(Value::String(STANDARD.encode(self.bytes(2, head.argument)?)));
+        }
+        self.inside(Argument::Number(1), Reader::value)?.pop()
+    }
+
+    /// The bytes of a string, which may be in pieces.
+    fn bytes(&mut self, major: u8, length: Argument) -> Option<Vec<u8>> {
+        match length {
+            Argument::Number(length) => {
+                let (bytes, rest) = self.rest.split_at_checked(usize::try_from(length).ok()?)?;
+                self.rest = rest;
+                Some(bytes.to_vec())
+            }
+            Argument::Indefinite => {
+                let mut all = Vec::new();
+                while !self.breaks() {
+                    let head = self.head().filter(|head| head.major == major)?;
+                    let Argument::Number(_) = head.argument else { return None };
+                    all.extend(self.bytes(major, head.argument)?);
+                }
+                Some(all)
+            }
+            Argument::Reserved => None,
+        }
+    }
+
+    /// The items inside an item.
+    fn inside<I>(&mut self, length: Argument, mut item: impl FnMut(&mut Reader<'b>) -> Option<I>) -> Option<Vec<I>> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return None;
+        }
+        let mut items = Vec::new();
+        match length {
+            // A length that is not true reserves nothing.
+            Argument::Number(length) => {
+                for _ in 0..length {
+                    items.push(item(self)?);
+                }
+            }
+            Argument::Indefinite => {
+                while !self.breaks() {
+                    items.push(item(self)?);
+                }
+            }
+            Argument::Reserved => return None,
+        }
+        self.depth -= 1;
+        Some(items)
+    }
+
+    /// Passes a break.
+    fn breaks(&mut self) -> bool {
+        let is_break = self.rest.first() == Some(&0xff);
+        self.rest = &self.rest[usize::from(is_break)..];
+        is_break
+    }
+}
+
+/// A number with a fraction, a truth value or null, by the length of its head.
+fn simple(length: usize, bits: u64) -> Option<Value> {
+    let float = match length {
+        1 => {
+            return match bits {
+                20 => Some(Value::Bool(false)),
+                21 => Some(Value::Bool(true)),
+                22 | 23 => Some(Value::Null),
+                _ => None,
+            };
+        }
+        3 => half(bits as u16),
+        5 => f64::from(f32::from_bits(bits as u32)),
+        9 => f64::from_bits(bits),
+        _ => return None,
+    };
+    Some(Value::Number(Number::from_f64(float)?))
+}
+
+/// A number of 16 bits (IEEE 754 binary16).
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 0 { size } else { -size }
 }
 
 /// Finds the ends of events in a stream that arrives in pieces. It reads each byte once.
@@ -219,6 +321,7 @@ impl Head {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use ciborium::Value as Item;
     use serde_json::json;
 
     /// A body as an API server writes it.
@@ -245,7 +348,8 @@ pub(super) mod tests {
         let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
         vec![
             json!({"type": "ADDED", "object": {"kind": "Pod", "metadata": {"name": "a", "labels": {}}}}),
-            json!([null, true, false, 0, -1, 23, 24, 256, 65_536, u64::MAX, i64::MIN, 1.5, ""]),
+            json!([null, true, false, 0, -1, 23, 24, 256, 65_536, u64::MAX, i64::MIN, ""]),
+            json!([1.5, -0.1, 6.1e-5, 5.960_464_477_539_063e-8, 65_504.0, 1e300, -2.5e-7, 0.333_251_953_125]),
             json!({ long.clone(): [long] }),
             nested,
         ]
@@ -263,6 +367,8 @@ pub(super) mod tests {
         let mut bytes = Vec::new();
         ciborium::into_writer(&other, &mut bytes).expect("memory takes it");
         assert_eq!(Media::Cbor.value(&bytes), Some(json!({"data": "AQL/", "time": "2026-01-01T00:00:00Z"})));
+        let pieces = [0x9f, 0x5f, 0x41, b'a', 0x41, b'b', 0xff, 0xbf, 0x61, b'c', 0xf7, 0xff, 0xff];
+        assert_eq!(Media::Cbor.value(&pieces), Some(json!(["ab", {"c": null}])));
     }
 
     #[test]
@@ -271,7 +377,9 @@ pub(super) mod tests {
         let numbered = [0xa1, 1, 1];
         let two = [1, 1];
         let deep = [[0x81; 200].as_slice(), &[1]].concat();
-        for body in [&[][..], &twice, &numbered, &two, &deep, &[0x1c], &[0x82, 1], &[0xf9, 0x7e, 0]] {
+        for body in
+            [&[][..], &twice, &numbered, &two, &deep, &[0x1c], &[0x82, 1], &[0xf9, 0x7e, 0], &[0x5f, 0x61, b'a', 0xff]]
+        {
             assert_eq!(Media::Cbor.value(body), None, "{body:x?}");
         }
     }
