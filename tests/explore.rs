@@ -371,7 +371,8 @@ fn no_altered_protocol_panics() {
 
 #[test]
 fn too_much_of_anything_is_refused_with_its_limit() {
-    let client = |steps: &str| format!("name = \"x\"\n[[client]]\nname = \"c\"\nsteps = [{steps}]\n");
+    let head = "name = \"x\"\nproperties = [\"monotonic-reads\"]\n[[object]]\nkey = \"pods/p\"\n";
+    let client = |steps: &str| format!("{head}[[client]]\nname = \"c\"\nsteps = [{steps}]\n");
     let many = |step: &dyn Fn(u32) -> String, count| client(&(0..count).map(step).collect::<Vec<_>>().join(", "));
     let nested = format!("{{ decide = \"{}true{}\" }}", "(".repeat(200), ")".repeat(200));
     let cases = [
@@ -386,6 +387,55 @@ fn too_much_of_anything_is_refused_with_its_limit() {
         let error = variant(&text, None, None, Bounds::default()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
+}
+
+#[test]
+fn a_name_that_nothing_has_is_a_mistake() {
+    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    for (from, to, expected) in [
+        (
+            r#"only-with = ["owner-check"]"#,
+            r#"only-with = ["owner-chekc"]"#,
+            "no fix `owner-chekc`; the fixes are: finalizer,",
+        ),
+        (r#"into = "volume" }"#, r#"into = "volume", only-without = ["x"] }"#, "no fix `x`"),
+        (r#"create = "volumes.example.com/data""#, r#"create = "volumes/data""#, "makes `volumes.example.com/data`"),
+        (r#"resource = "claims.example.com""#, r#"resource = "claims""#, "makes an object of `claims`"),
+        (
+            r#"change."controller.volume""#,
+            r#"change."controller.remove""#,
+            "`controller.remove` names no step that this fix has",
+        ),
+        ("[[invariant]]", "[[transition]]", "a property is expected"),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, *text, "{from}");
+        let fix = changed.contains("controller.remove").then_some("finalizer-and-cached-reads");
+        let error = read(&changed, fix).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn a_fix_changes_a_step_behind_one_of_the_same_name_that_it_does_not_have() {
+    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let step = r#"    { name = "claim", get"#;
+    let other = r#"    { name = "volume", await = "claim == null", only-with = ["owner-check"] },"#;
+    let changed = text.replace(step, &format!("{other}\n{step}"));
+    assert_ne!(changed, *text);
+    let found = variant(&changed, Some("finalizer-and-cached-reads"), None, Bounds::default());
+    let found = found.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(found.properties[0].1.as_ref().map(|counterexample| counterexample.steps), Some(13));
+}
+
+#[test]
+fn a_limit_that_leaves_runs_out_is_reported() {
+    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let with = |writes| {
+        let limits = Limits { writes, ..read(text, None).unwrap().limits() };
+        variant(text, Some("owner-check"), Some(limits), Bounds::default()).unwrap().has_more_writes
+    };
+    assert_eq!((with(3), with(12)), (true, false));
 }
 
 #[test]

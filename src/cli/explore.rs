@@ -62,7 +62,7 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         match shortest(&variants) {
             Some(found) => {
                 let mut silent = std::io::sink();
-                write_evidence(&folder, found, if is_json_alone { &mut silent } else { out })?;
+                write_evidence(folder, found, if is_json_alone { &mut silent } else { out })?;
             }
             None => bail!("no run breaks a property, so there is nothing to write into {}", folder.display()),
         }
@@ -148,20 +148,18 @@ fn smallest(
     Ok(())
 }
 
-/// A folder that is new or empty, so that nothing is overwritten.
-fn new_folder(path: &Path) -> anyhow::Result<std::path::PathBuf> {
-    let cannot = || format!("cannot write into {}", path.display());
+/// A folder that does not exist or is empty, so that nothing is overwritten.
+fn new_folder(path: &Path) -> anyhow::Result<&Path> {
     match fs::read_dir(path).map(Iterator::count) {
-        Ok(0) => {}
-        Ok(_) => bail!("{} has files already; name a new folder", path.display()),
-        Err(_) => fs::create_dir_all(path).with_context(cannot)?,
+        Ok(1..) => bail!("{} has files already; name a new folder", path.display()),
+        _ => Ok(path),
     }
-    Ok(path.to_owned())
 }
 
 /// Writes a run as evidence, and how `check` is called on it.
 fn write_evidence(folder: &Path, found: &Counterexample, out: &mut dyn Write) -> anyhow::Result<()> {
     let evidence = sketch::evidence(&found.sketch).map_err(|error| anyhow!("{error}"))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot write into {}", folder.display()))?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))

@@ -167,7 +167,7 @@ pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, ProtocolError> {
     if let Some(name) = fix {
         let names = file.fix.keys().cloned().collect::<Vec<_>>().join(", ");
         let fix = file.fix.remove(name).ok_or_else(|| format!("there is no fix `{name}`; the fixes are: {names}"))?;
-        file = changed(text, &fix).map_err(|error| format!("fix `{name}`: {error}"))?;
+        file = changed(text, name, &fix).map_err(|error| format!("fix `{name}`: {error}"))?;
     }
     let mut reader = Reader { fix, ..Reader::default() };
     let protocol = reader.protocol(file);
@@ -175,27 +175,34 @@ pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, ProtocolError> {
 }
 
 /// The file with the changes of a fix.
-fn changed(text: &str, fix: &WrittenFix) -> Result<File, String> {
+fn changed(text: &str, name: &str, fix: &WrittenFix) -> Result<File, String> {
     let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     for (place, members) in &fix.change {
-        let target = match place.split_once('.') {
+        let targets = match place.split_once('.') {
             None if matches!(place.as_str(), "server" | "limits") => {
                 let section = table.entry(place.clone()).or_insert_with(|| toml::Table::new().into());
-                section.as_table_mut()
+                section.as_table_mut().into_iter().collect()
             }
-            Some((client, step)) => step_of(&mut table, client, step),
-            None => None,
+            Some((client, step)) => steps_of(&mut table, client, step, name).unwrap_or_default(),
+            None => Vec::new(),
         };
-        let target = target.ok_or_else(|| format!("`{place}` names no step: write CLIENT.STEP, server or limits"))?;
-        for (member, value) in members {
-            target.insert(member.clone(), value.clone());
+        if targets.is_empty() {
+            return Err(format!("`{place}` names no step that this fix has: write CLIENT.STEP, server or limits"));
+        }
+        for target in targets {
+            target.extend(members.clone());
         }
     }
     table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-fn step_of<'t>(table: &'t mut toml::Table, client: &str, step: &str) -> Option<&'t mut toml::Table> {
+/// The steps of a name that a client has with a fix.
+fn steps_of<'t>(table: &'t mut toml::Table, client: &str, step: &str, fix: &str) -> Option<Vec<&'t mut toml::Table>> {
     let is_named = |table: &&mut toml::Table, name: &str| table.get("name").and_then(toml::Value::as_str) == Some(name);
+    let names_fix = |table: &toml::Table, member: &str| {
+        let names = table.get(member)?.as_array()?;
+        Some(names.iter().any(|name| name.as_str() == Some(fix)))
+    };
     let clients = table.get_mut("client")?.as_array_mut()?;
     let client = clients.iter_mut().filter_map(toml::Value::as_table_mut).find(|table| is_named(table, client))?;
     let mut steps = Vec::new();
@@ -208,7 +215,11 @@ fn step_of<'t>(table: &'t mut toml::Table, client: &str, step: &str) -> Option<&
             _ => {}
         }
     }
-    steps.into_iter().filter_map(toml::Value::as_table_mut).find(|table| is_named(table, step))
+    let named = steps.into_iter().filter_map(toml::Value::as_table_mut).filter(|table| is_named(table, step));
+    let is_there = |table: &&mut toml::Table| {
+        names_fix(table, "only-with").unwrap_or(true) && !names_fix(table, "only-without").unwrap_or(false)
+    };
+    Some(named.filter(is_there).collect())
 }
 
 /// Keys of a protocol, at most; resources and expressions as well.
@@ -221,6 +232,8 @@ const MAX_STEPS: usize = STOP as usize - 1;
 struct Reader<'f> {
     fix: Option<&'f str>,
     mistakes: Vec<String>,
+    /// The keys of all objects that some run has.
+    made: Vec<String>,
     resources: Vec<Resource>,
     keys: Vec<Key>,
     expressions: Vec<Expression>,
@@ -259,8 +272,12 @@ impl Reader<'_> {
                 }
             }
         }
+        self.check_names(&file);
         let clients = file.client.iter().map(|client| self.client(client)).collect();
         let properties = self.properties(&file.properties, &file.rules);
+        if properties.is_empty() && self.mistakes.is_empty() {
+            self.mistakes.push("a property is expected: `properties`, or an invariant in `rules`".to_owned());
+        }
         Protocol {
             name: file.name,
             about: file.about,
@@ -274,6 +291,37 @@ impl Reader<'_> {
             objects,
             limits: file.limits,
             server: file.server,
+        }
+    }
+
+    /// Finds names that nothing has: fixes, and objects that no run has. A step with such a name would be in no run, and
+    /// the protocol would look safe.
+    fn check_names(&mut self, file: &File) {
+        let steps =
+            || file.client.iter().flat_map(|client| client.steps.iter().chain(client.programs.iter().flatten()));
+        self.made = file.object.iter().map(|object| object.key.clone()).collect();
+        self.made.extend(steps().filter_map(|step| step.create.clone()));
+        let fixes: Vec<&str> = file.fix.keys().map(String::as_str).collect();
+        for step in steps() {
+            for name in step.only_with.iter().chain(&step.only_without).filter(|name| !fixes.contains(&name.as_str())) {
+                self.mistakes.push(format!("there is no fix `{name}`; the fixes are: {}", fixes.join(", ")));
+            }
+            for key in [&step.get, &step.patch, &step.delete].into_iter().flatten() {
+                if !self.made.contains(key) {
+                    self.mistakes.push(format!("no `[[object]]` and no `create` makes `{key}`"));
+                }
+            }
+            for resource in [&step.list, &step.watch].into_iter().flatten() {
+                self.check_resource(resource);
+            }
+        }
+        self.mistakes.dedup();
+    }
+
+    fn check_resource(&mut self, name: &str) {
+        let is_of = |key: &String| key.split_once('/').is_some_and(|(resource, _)| resource == name);
+        if !self.made.iter().any(is_of) {
+            self.mistakes.push(format!("no `[[object]]` and no `create` makes an object of `{name}`"));
         }
     }
 
@@ -532,6 +580,7 @@ impl Reader<'_> {
                 "stale-premise" => PropertyKind::StalePremise,
                 "double-allocation" => {
                     for WrittenAllocation { resource, value } in &rules.allocation {
+                        self.check_resource(resource);
                         let kind = PropertyKind::DoubleAllocation {
                             resource: self.resource(resource),
                             field: value.first().cloned().unwrap_or_default(),
@@ -555,6 +604,7 @@ impl Reader<'_> {
                 self.mistake(&place, format!("invariant `{name}`: the scope `live` is expected"));
                 continue;
             }
+            self.check_resource(resource);
             let resource = self.resource(resource);
             if let Some(expression) = self.expression(&place, expression) {
                 properties

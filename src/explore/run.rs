@@ -133,7 +133,17 @@ impl Run<'_> {
                 let name = &self.machine.protocol().clients[usize::from(client)].name;
                 self.lines.push(format!("# {name} crashes and starts again"));
             }
-            Event::Late { .. } | Event::Local { .. } | Event::Advanced => {}
+            Event::Late { actor, .. } => {
+                let name = &self.machine.protocol().clients[usize::from(actor.client)].name;
+                let verb = match self.machine.protocol().steps[usize::from(actor.step)].act {
+                    Act::Create { .. } => "CREATE",
+                    Act::Patch { .. } => "PATCH",
+                    _ => "DELETE",
+                };
+                let key = self.key(self.machine.target(actor.step));
+                self.lines.push(format!("# the server commits the unanswered {verb} {key} of {name}"));
+            }
+            Event::Local { .. } | Event::Advanced => {}
         }
     }
 

@@ -146,7 +146,7 @@ impl<T: TransitionSystem> Search<'_, T> {
             }
             first += level.len() as u32;
             level = next;
-            self.found.depth += 1;
+            self.found.depth += u32::from(!level.is_empty());
         }
     }
 

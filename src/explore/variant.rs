@@ -25,6 +25,8 @@ pub struct Variant {
     pub exploration: Exploration,
     /// What its runs cost.
     pub cost: Cost,
+    /// Whether the limit of writes left runs out.
+    pub has_more_writes: bool,
     /// Each safety property with its shortest counterexample.
     pub properties: Vec<(String, Option<Counterexample>)>,
 }
@@ -83,7 +85,8 @@ pub fn variant(
         };
         properties.push((name, counterexample));
     }
-    Ok(Variant { fix: described, limits: machine.protocol().limits, exploration, cost, properties })
+    let (limits, has_more_writes) = (machine.protocol().limits, machine.has_more_writes());
+    Ok(Variant { fix: described, limits, exploration, cost, has_more_writes, properties })
 }
 
 /// The shipped declarations with those of a protocol.

@@ -52,6 +52,11 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
         let costs = "broken in N: a shortest run that breaks it has N steps. steps: every run up to this length was visited. \
                      quorum, refused: transitions that read the most recent state, and writes that were refused.";
         page.paragraph(2, Tone::Faint, costs)?;
+        if variants.iter().any(|variant| variant.has_more_writes) {
+            let writes = count(u64::from(first.limits.writes), "write");
+            let text = format!("Runs with more than {writes} were left out: --writes sets another bound.");
+            page.paragraph(2, Tone::Faint, &text)?;
+        }
     }
     for variant in variants {
         let shortest = variant.properties.iter().filter_map(|(property, found)| Some((property, found.as_ref()?)));
@@ -140,6 +145,7 @@ struct WrittenVariant<'v> {
     exhausted: bool,
     quorum_reads: u64,
     refused_writes: u64,
+    has_more_writes: bool,
     properties: Vec<WrittenProperty<'v>>,
 }
 
@@ -166,6 +172,7 @@ pub fn json(out: &mut dyn io::Write, name: &str, variants: &[Variant]) -> io::Re
             exhausted: variant.exploration.end == End::Exhausted,
             quorum_reads: variant.cost.quorum_reads,
             refused_writes: variant.cost.refused_writes,
+            has_more_writes: variant.has_more_writes,
             properties: variant
                 .properties
                 .iter()

@@ -15,7 +15,7 @@ use crate::explore::knowledge::{Computed, Knowledge, keys};
 use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind};
 use crate::explore::state::{Change, Fault, Layout, NO_CLIENT, NO_KEY, NO_SERVER, ServerOrder, State};
 use crate::explore::system::{Broken, TransitionSystem};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Steps that a program takes together, at most. A loop without a request takes no more.
 const TOGETHER: usize = 32;
@@ -36,6 +36,8 @@ pub struct Machine {
     /// Transitions so far that cost something: quorum reads, and refused writes.
     quorum_reads: AtomicU64,
     refused_writes: AtomicU64,
+    /// Whether a write was left out, since the run has as many as the limit.
+    has_more_writes: AtomicBool,
 }
 
 /// What the runs cost: transitions of all visited states.
@@ -155,6 +157,7 @@ impl Machine {
             is_reduced,
             quorum_reads: AtomicU64::new(0),
             refused_writes: AtomicU64::new(0),
+            has_more_writes: AtomicBool::new(false),
         };
         let mut initial = machine.initial.clone();
         machine.settle_all(&mut initial);
@@ -174,6 +177,11 @@ impl Machine {
             quorum_reads: self.quorum_reads.load(Ordering::Relaxed),
             refused_writes: self.refused_writes.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether the limit of writes left runs out, of those states of which successors were asked for so far.
+    pub fn has_more_writes(&self) -> bool {
+        self.has_more_writes.load(Ordering::Relaxed)
     }
 
     /// Whether a read shows the most recent state.

@@ -6,6 +6,7 @@ use crate::explore::knowledge::Computed;
 use crate::explore::protocol::{Act, Preconditions};
 use crate::explore::state::{Change, Fault, LateWrite, State};
 use crate::explore::system::Broken;
+use std::sync::atomic::Ordering;
 
 impl Machine {
     /// The fields that a client's expression gives.
@@ -160,6 +161,7 @@ impl Machine {
             }
         };
         if !self.layout.has_room(state) {
+            self.has_more_writes.store(true, Ordering::Relaxed);
             return None;
         }
         let mut broken = self.broken_by(state, sent, current, change);
