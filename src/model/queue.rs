@@ -289,6 +289,44 @@ mod tests {
     }
 
     #[test]
+    fn a_form_says_what_a_step_does() {
+        use crate::model::Value;
+        let queue = Queue::default();
+        let value = |element: &u8| Value::Number(i64::from(*element));
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..2_000 {
+            let (mut state, mut held) = (queue.initial(), std::collections::VecDeque::<u8>::new());
+            for _ in 0..12 {
+                let element = random.u8(..3);
+                let operation = if random.bool() { Operation::Enqueue(element) } else { Operation::Dequeue };
+                let answer = match (&operation, random.u8(..5)) {
+                    (_, 0) => None,
+                    (Operation::Enqueue(_), _) => Some(Answer::Done),
+                    (_, 1) => Some(Answer::Element(None)),
+                    _ => Some(Answer::Element(Some(element))),
+                };
+                let form = queue.queue_form(&operation, answer.as_ref()).expect("it is no drain");
+                let is_possible = match form {
+                    QueueForm::Enqueue(put) => put == value(&element),
+                    QueueForm::Dequeue(seen) => held.front().map(value) == seen,
+                    QueueForm::Unknown => true,
+                };
+                let next = queue.step(&state, &operation, answer.as_ref());
+                assert_eq!(next.is_some(), is_possible, "{held:?} {operation:?} {answer:?}");
+                let Some(next) = next else { continue };
+                match form {
+                    QueueForm::Enqueue(_) => held.push_back(element),
+                    _ => drop(held.pop_front()),
+                }
+                state = next;
+                assert!(state.elements.iter().map(|(_, element)| element).eq(&held));
+            }
+        }
+        let drain = Operation::Drain { drain: 1, place: 0, last: true };
+        assert_eq!(queue.queue_form(&drain, Some(&Answer::Element(Some(1)))), None);
+    }
+
+    #[test]
     fn queues_that_hold_the_same_are_equal_whatever_went_through_them() {
         let queue = Queue::default();
         let put = |state: &_, element| queue.step(state, &Operation::Enqueue(element), None).unwrap();

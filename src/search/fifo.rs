@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Places of an event, and of the gap behind it, in which a dequeue can find the queue empty: the last place before that
-/// dequeue, its own, and the first one after it.
+/// Events are four places apart. In the gap behind an event, a dequeue can find the queue empty: the last place before that
+/// dequeue, its own place, and the first one after it.
 const EVENT: u64 = 4;
 const BEFORE: u64 = 1;
 const EMPTY: u64 = 2;
@@ -38,7 +38,7 @@ struct Interval {
     last: u64,
 }
 
-/// The two operations of an element. An element that stays in the queue is dequeued never.
+/// The two operations of an element. An element that stays in the queue has no dequeue.
 #[derive(Clone, Copy, Debug)]
 struct Element {
     enqueued: (u32, Interval),
@@ -75,8 +75,8 @@ fn intervals(part: &Part) -> Vec<Interval> {
     intervals
 }
 
-/// The elements, and the dequeues that found the queue empty, each with its place later. `None`: an element repeats, or
-/// was dequeued and never enqueued.
+/// The elements, and the dequeues that found the queue empty, whose places [`gaps`] sets. `None`: an element repeats, was
+/// dequeued and never enqueued, or was dequeued before its enqueue.
 fn elements(forms: &[QueueForm<'_>], intervals: &[Interval]) -> Option<(Vec<Element>, Vec<Empty>)> {
     let mut of_value: FxHashMap<Value<'_>, (Option<u32>, Option<u32>)> = FxHashMap::default();
     let mut empty = Vec::new();
@@ -174,7 +174,7 @@ fn gaps(elements: &[Element], empty: &mut [Empty], intervals: &[Interval]) -> Op
     Some(gaps)
 }
 
-/// Keeps both operations of an element between two neighbouring gaps: the latest ones that its enqueue can follow.
+/// Keeps both operations of an element between two neighbouring gaps, as late as the last place of its enqueue allows.
 fn keep_between(element: &mut Element, gaps: &[u64]) {
     let put = &mut element.enqueued.1;
     let at = gaps.partition_point(|gap| *gap < put.last);
