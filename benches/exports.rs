@@ -13,20 +13,8 @@ mod wrapping;
 use criterion::BenchmarkId;
 use generator::audit::AuditLog;
 use generator::fields::Bodies;
-use measure::{figure, in_turn, ratio};
-use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions, Record, Refused};
-use std::hint::black_box;
-
-/// A batch that only counts.
-struct Count(u64);
-
-impl ingest::Batch for Count {
-    fn record(&mut self, _line: u32, _offset: u64, record: Record<'_>) -> Result<(), Refused> {
-        black_box(&record);
-        self.0 += 1;
-        Ok(())
-    }
-}
+use measure::{Count, figure, in_turn, ratio};
+use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions};
 
 /// The events in one form.
 struct Export {

@@ -9,10 +9,10 @@ mod measure;
 use criterion::BenchmarkId;
 use generator::audit::AuditLog;
 use generator::fields::Bodies;
-use measure::{figure, in_turn, least, median, ratio};
+use measure::{Count, figure, in_turn, least, median, ratio};
 use retrograde::history::{self, Domains};
 use retrograde::ingest::kubernetes::audit;
-use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions, Record, Refused};
+use retrograde::ingest::{self, FileId, Format, InputFile, ReadOptions};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -66,17 +66,6 @@ fn bare(bytes: &[u8]) -> u64 {
         start = end + 1;
     }
     events
-}
-
-/// A batch that only counts.
-struct Count(u64);
-
-impl ingest::Batch for Count {
-    fn record(&mut self, _line: u32, _offset: u64, record: Record<'_>) -> Result<(), Refused> {
-        black_box(&record);
-        self.0 += 1;
-        Ok(())
-    }
 }
 
 impl Log {

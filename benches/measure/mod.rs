@@ -4,7 +4,20 @@
 
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
+use retrograde::ingest::{Batch, Record, Refused};
+use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// A batch that only counts its records.
+pub struct Count(pub u64);
+
+impl Batch for Count {
+    fn record(&mut self, _line: u32, _offset: u64, record: Record<'_>) -> Result<(), Refused> {
+        black_box(&record);
+        self.0 += 1;
+        Ok(())
+    }
+}
 
 /// Processor time of the present thread (Linux); elsewhere wall time.
 pub struct ThreadTime(WallTime);

@@ -183,26 +183,28 @@ fn changed(text: &str, name: &str, fix: &WrittenFix) -> Result<File, String> {
                 let section = table.entry(place.clone()).or_insert_with(|| toml::Table::new().into());
                 section.as_table_mut().into_iter().collect()
             }
-            Some((client, step)) => steps_of(&mut table, client, step, name).unwrap_or_default(),
+            Some((client, step)) => steps_of(&mut table, client, step).unwrap_or_default(),
             None => Vec::new(),
         };
-        if targets.is_empty() {
-            return Err(format!("`{place}` names no step that this fix has: write CLIENT.STEP, server or limits"));
-        }
-        for target in targets {
-            target.extend(members.clone());
-        }
+        targets.into_iter().for_each(|target| target.extend(members.clone()));
     }
-    table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+    let file: File = table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let has = |place: &str| match place.split_once('.') {
+        Some((client, step)) => {
+            let mut steps = file.client.iter().filter(|known| known.name == client).flat_map(WrittenClient::all_steps);
+            steps.any(|known| known.name.as_deref() == Some(step) && known.is_in(Some(name)))
+        }
+        None => matches!(place, "server" | "limits"),
+    };
+    match fix.change.keys().find(|place| !has(place)) {
+        Some(place) => Err(format!("`{place}` names no step that this fix has: write CLIENT.STEP, server or limits")),
+        None => Ok(file),
+    }
 }
 
-/// The steps of a name that a client has with a fix.
-fn steps_of<'t>(table: &'t mut toml::Table, client: &str, step: &str, fix: &str) -> Option<Vec<&'t mut toml::Table>> {
+/// The steps of a name that a client has in any variant.
+fn steps_of<'t>(table: &'t mut toml::Table, client: &str, step: &str) -> Option<Vec<&'t mut toml::Table>> {
     let is_named = |table: &&mut toml::Table, name: &str| table.get("name").and_then(toml::Value::as_str) == Some(name);
-    let names_fix = |table: &toml::Table, member: &str| {
-        let names = table.get(member)?.as_array()?;
-        Some(names.iter().any(|name| name.as_str() == Some(fix)))
-    };
     let clients = table.get_mut("client")?.as_array_mut()?;
     let client = clients.iter_mut().filter_map(toml::Value::as_table_mut).find(|table| is_named(table, client))?;
     let mut steps = Vec::new();
@@ -216,10 +218,22 @@ fn steps_of<'t>(table: &'t mut toml::Table, client: &str, step: &str, fix: &str)
         }
     }
     let named = steps.into_iter().filter_map(toml::Value::as_table_mut).filter(|table| is_named(table, step));
-    let is_there = |table: &&mut toml::Table| {
-        names_fix(table, "only-with").unwrap_or(true) && !names_fix(table, "only-without").unwrap_or(false)
-    };
-    Some(named.filter(is_there).collect())
+    Some(named.collect())
+}
+
+impl WrittenClient {
+    /// The steps of all programs, in any variant.
+    fn all_steps(&self) -> impl Iterator<Item = &WrittenStep> {
+        self.steps.iter().chain(self.programs.iter().flatten())
+    }
+}
+
+impl WrittenStep {
+    /// Whether the step exists with a fix, or without any.
+    fn is_in(&self, fix: Option<&str>) -> bool {
+        let names_fix = |names: &[String]| fix.is_some_and(|fix| names.iter().any(|name| name == fix));
+        (self.only_with.is_empty() || names_fix(&self.only_with)) && !names_fix(&self.only_without)
+    }
 }
 
 /// Keys of a protocol, at most; resources and expressions as well.
@@ -248,8 +262,7 @@ struct Place<'p> {
 
 impl Reader<'_> {
     fn protocol(&mut self, file: File) -> Protocol {
-        let programs = file.client.iter().flat_map(|client| std::iter::once(&client.steps).chain(&client.programs));
-        let steps: usize = programs.map(Vec::len).sum();
+        let steps = file.client.iter().flat_map(WrittenClient::all_steps).count();
         if steps > MAX_STEPS || file.client.len() > MAX_KEYS {
             self.mistakes.push(format!("at most {MAX_STEPS} steps and {MAX_KEYS} clients are expected"));
             return Protocol::default();
@@ -263,7 +276,7 @@ impl Reader<'_> {
         }
         // All keys are numbered before any variable has a place for each.
         for client in &file.client {
-            for step in client.steps.iter().chain(client.programs.iter().flatten()) {
+            for step in client.all_steps() {
                 for key in [&step.get, &step.create, &step.patch, &step.delete].into_iter().flatten() {
                     self.key(key, &client.name);
                 }
@@ -297,8 +310,7 @@ impl Reader<'_> {
     /// Finds names that nothing has: fixes, and objects that no run has. A step with such a name would be in no run, and
     /// the protocol would look safe.
     fn check_names(&mut self, file: &File) {
-        let steps =
-            || file.client.iter().flat_map(|client| client.steps.iter().chain(client.programs.iter().flatten()));
+        let steps = || file.client.iter().flat_map(WrittenClient::all_steps);
         self.made = file.object.iter().map(|object| object.key.clone()).collect();
         self.made.extend(steps().filter_map(|step| step.create.clone()));
         let fixes: Vec<&str> = file.fix.keys().map(String::as_str).collect();
@@ -361,11 +373,7 @@ impl Reader<'_> {
     fn client(&mut self, written: &WrittenClient) -> Client {
         let mut programs: Vec<Vec<&WrittenStep>> = Vec::new();
         for steps in std::iter::once(&written.steps).chain(&written.programs).filter(|steps| !steps.is_empty()) {
-            let names_fix = |names: &[String]| self.fix.is_some_and(|fix| names.iter().any(|name| name == fix));
-            let has = |step: &&WrittenStep| {
-                (step.only_with.is_empty() || names_fix(&step.only_with)) && !names_fix(&step.only_without)
-            };
-            programs.push(steps.iter().filter(has).collect());
+            programs.push(steps.iter().filter(|step| step.is_in(self.fix)).collect());
         }
         if programs.is_empty() {
             self.mistakes.push(format!("client `{}`: steps or programs are expected", written.name));

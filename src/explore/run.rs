@@ -298,10 +298,9 @@ impl Run<'_> {
                     metadata.remove("finalizers");
                     metadata.remove("deletionTimestamp");
                 }
-                let fields = self.attributes(&last, before);
-                let fields = fields.trim_end_matches(']');
-                let space = if fields.ends_with('[') { "" } else { " " };
-                format!("{}:u{}@{}{fields}{space}gone]", self.key(key), change.uid, revision(version))
+                let mut fields = self.attributes(&last, before);
+                fields.push("gone".to_owned());
+                format!("{}:u{}@{}[{}]", self.key(key), change.uid, revision(version), fields.join(" "))
             }
             (Outcome::Committed(at), _) if is_gone(at) => format!("ok:u{}", machine.layout.change(after, at).uid),
             (Outcome::Committed(at), _) => answered(at),
@@ -311,7 +310,7 @@ impl Run<'_> {
             (Outcome::Missing, _) => "!404".to_owned(),
             (Outcome::Unanswered(_), _) => "?".to_owned(),
         };
-        let sent = sent.map(|fields| self.attributes(&fields, before)).unwrap_or_default();
+        let sent = sent.map(|fields| bracketed(&self.attributes(&fields, before))).unwrap_or_default();
         let name = self.key(key);
         let text = match step.act {
             Act::Create { .. } => format!("CREATE {name}{sent}{decision} => {answer}"),
@@ -353,11 +352,11 @@ impl Run<'_> {
         if content == 0 {
             return String::new();
         }
-        self.attributes(&self.machine.contents.value(content), state)
+        bracketed(&self.attributes(&self.machine.contents.value(content), state))
     }
 
     /// Fields as attributes of a sketch.
-    fn attributes(&self, fields: &Json, state: &State) -> String {
+    fn attributes(&self, fields: &Json, state: &State) -> Vec<String> {
         let mut found = Vec::new();
         flatten(fields, "", &mut |path, value| match path {
             ".owner" => found.extend(value.as_str().map(|uid| self.owner(uid, state))),
@@ -368,7 +367,7 @@ impl Run<'_> {
             }
             _ => found.push(format!("{path}={value}")),
         });
-        format!("[{}]", found.join(" "))
+        found
     }
 
     /// An owner reference.
@@ -384,6 +383,11 @@ impl Run<'_> {
             kind.chars().enumerate().map(|(at, c)| if at == 0 { c.to_ascii_uppercase() } else { c }).collect();
         format!("owner={kind}/{}:{uid}", key.name)
     }
+}
+
+/// Attributes as a sketch has them behind an object.
+fn bracketed(attributes: &[String]) -> String {
+    format!("[{}]", attributes.join(" "))
 }
 
 /// Visits every field that is not a map, with its path.

@@ -150,16 +150,15 @@ impl<'t, S: Spec> Trial<'t, S> {
 
     /// A linearization of a part whose operations are those of a queue, if one is found without a search.
     fn queued(&self, part: &Part) -> Option<Vec<u32>> {
-        let has_room = part.calls.len() < self.guard.memory() / fifo::BYTES;
+        if !self.switches.forms || part.calls.len() > self.guard.memory() / fifo::BYTES {
+            return None;
+        }
         let form = |call: &u32| {
             let Call { operation, outcome, .. } = &self.history.calls()[*call as usize];
             let answer = if let Outcome::Completed { answer, .. } = outcome { Some(answer) } else { None };
             self.spec.queue_form(operation, answer)
         };
-        let forms: Vec<_> = part.calls.iter().filter(|_| has_room && self.switches.forms).map_while(form).collect();
-        if forms.len() < part.calls.len() {
-            return None;
-        }
+        let forms: Vec<_> = part.calls.iter().map(form).collect::<Option<_>>()?;
         fifo::linearization(part, &forms)
     }
 

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Timeout of a start on a busy machine.
@@ -23,6 +23,12 @@ const HIDDEN: &str = "hunter2-and-more";
 
 /// The tests run one after the other, since each expects to be the only writer. The next one already has the servers.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The server and a folder for one test, and the lock that no other test has then. `None`: there is no server.
+fn alone() -> Option<(Arc<KubeServer>, Folder, MutexGuard<'static, ()>)> {
+    let server = KubeServer::shared()?;
+    Some((server, Folder::new(), ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)))
+}
 
 /// Starts a proxy once the server is ready.
 fn ready(server: &KubeServer, arguments: &[&str]) -> Proxy {
@@ -73,9 +79,7 @@ fn check(arguments: &[&str]) -> Output {
 
 #[test]
 fn clients_are_recorded_with_the_names_of_the_audit_log_and_without_secrets() {
-    let Some(server) = KubeServer::shared() else { return };
-    let _one = ONE_AT_A_TIME.lock();
-    let folder = Folder::new();
+    let Some((server, folder, _one)) = alone() else { return };
     let captures = folder.text("captures");
     let proxy = serving(&server, &["-o", &captures]);
     let at = proxy.address;
@@ -155,9 +159,7 @@ fn clients_are_recorded_with_the_names_of_the_audit_log_and_without_secrets() {
 
 #[test]
 fn a_client_that_accepts_only_cbor_is_recorded_as_one_that_accepts_json() {
-    let Some(server) = KubeServer::shared() else { return };
-    let _one = ONE_AT_A_TIME.lock();
-    let folder = Folder::new();
+    let Some((server, folder, _one)) = alone() else { return };
     let captures = folder.text("captures");
     let proxy = serving(&server, &["-o", &captures]);
     let at = proxy.address;
@@ -187,9 +189,7 @@ fn a_client_that_accepts_only_cbor_is_recorded_as_one_that_accepts_json() {
 
 #[test]
 fn kubectl_and_python_are_recorded_as_they_are() {
-    let Some(server) = KubeServer::shared() else { return };
-    let _one = ONE_AT_A_TIME.lock();
-    let folder = Folder::new();
+    let Some((server, folder, _one)) = alone() else { return };
     let captures = folder.text("captures");
     // A certificate instead of a token.
     let proxy = serving(&server, &["--context", "certificate", "-o", &captures]);
@@ -284,9 +284,7 @@ api.delete_namespaced_config_map("from-python", "default")
 
 #[test]
 fn credentials_that_do_not_work_are_named_before_anything_is_recorded() {
-    let Some(server) = KubeServer::shared() else { return };
-    let _one = ONE_AT_A_TIME.lock();
-    let folder = Folder::new();
+    let Some((server, folder, _one)) = alone() else { return };
     let captures = folder.text("captures");
     drop(ready(&server, &["--context", "file", "-o", &folder.text("of-the-file")]));
     let kubeconfig = server.kubeconfig().display().to_string();
@@ -308,9 +306,7 @@ fn credentials_that_do_not_work_are_named_before_anything_is_recorded() {
 
 #[test]
 fn an_earlier_capture_is_kept() {
-    let Some(server) = KubeServer::shared() else { return };
-    let _one = ONE_AT_A_TIME.lock();
-    let folder = Folder::new();
+    let Some((server, folder, _one)) = alone() else { return };
     std::fs::create_dir(folder.path("captures")).expect("a folder");
     std::fs::write(folder.path("captures/only.jsonl"), "kept").expect("a file");
     let proxy = serving(&server, &["--client", "only", "-o", &folder.text("captures")]);

@@ -161,7 +161,9 @@ impl Machine {
             }
         };
         if !self.layout.has_room(state) {
-            self.has_more_writes.store(true, Ordering::Relaxed);
+            if !self.has_more_writes() {
+                self.has_more_writes.store(true, Ordering::Relaxed);
+            }
             return None;
         }
         let mut broken = self.broken_by(state, sent, current, change);
