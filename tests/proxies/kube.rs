@@ -254,9 +254,10 @@ fn kubectl(at: SocketAddr, folder: &Folder) -> bool {
     true
 }
 
-/// Whether Python is there and did its work.
+/// Whether Python is there and did its work. The Python that the caller names must have the package.
 fn python(at: SocketAddr) -> bool {
-    let program = std::env::var("RETROGRADE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let named = std::env::var("RETROGRADE_PYTHON").ok();
+    let program = named.as_deref().unwrap_or("python3");
     let script = r#"
 import sys
 from kubernetes import client, watch
@@ -269,12 +270,13 @@ for event in stream.stream(api.list_namespaced_config_map, "default", resource_v
     stream.stop()
 api.delete_namespaced_config_map("from-python", "default")
 "#;
-    let has = Command::new(&program).args(["-c", "import kubernetes"]).stderr(Stdio::null()).status();
+    let has = Command::new(program).args(["-c", "import kubernetes"]).stderr(Stdio::null()).status();
     if !has.is_ok_and(|status| status.success()) {
+        assert!(named.is_none(), "RETROGRADE_PYTHON={program} has no package kubernetes");
         eprintln!("not tested: {program} has no package kubernetes");
         return false;
     }
-    let output = Command::new(&program)
+    let output = Command::new(program)
         .args(["-c", script, &format!("http://{at}/client/python")])
         .output()
         .expect("Python runs");
