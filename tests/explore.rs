@@ -417,6 +417,18 @@ fn a_name_that_nothing_has_is_a_mistake() {
 }
 
 #[test]
+fn a_fix_changes_neither_the_name_nor_the_fixes_of_a_step() {
+    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    for member in [r#"name = "look""#, "only-with = []", r#"only-without = ["finalizer"]"#] {
+        let from = r#"change."controller.volume" = { "#;
+        let changed = text.replace(from, &format!("{from}{member}, "));
+        assert_ne!(changed, *text);
+        let error = read(&changed, Some("finalizer-and-cached-reads")).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("`controller.volume`: a fix cannot change `name`, "), "{member}: {error}");
+    }
+}
+
+#[test]
 fn a_fix_changes_a_step_behind_one_of_the_same_name_that_it_does_not_have() {
     let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
     let step = r#"    { name = "claim", get"#;

@@ -178,6 +178,9 @@ pub fn read(text: &str, fix: Option<&str>) -> Result<Protocol, ProtocolError> {
 fn changed(text: &str, name: &str, fix: &WrittenFix) -> Result<File, String> {
     let mut table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     for (place, members) in &fix.change {
+        if members.keys().any(|member| matches!(member.as_str(), "name" | "only-with" | "only-without")) {
+            return Err(format!("`{place}`: a fix cannot change `name`, `only-with` or `only-without` of a step"));
+        }
         let targets = match place.split_once('.') {
             None if matches!(place.as_str(), "server" | "limits") => {
                 let section = table.entry(place.clone()).or_insert_with(|| toml::Table::new().into());
