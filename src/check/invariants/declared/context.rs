@@ -5,12 +5,13 @@
 use crate::check::Evidence;
 use crate::check::facts::version_validity::{Proof, VersionValidity};
 use crate::check::invariants::declared::case::{Case, FailureLimit};
-use crate::history::{Asked, Declared, KeyId, Marks, ResourceId, Revision, ScopeId, Verb};
+use crate::history::{Asked, Declared, KeyId, Marks, OperationId, ResourceId, Revision, ScopeId, Verb};
 use crate::ingest::fields::Path;
 use crate::model::expression::{Bindings, Expression, Outcome, Subject};
 use crate::order::{Provenance, Version};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Upper bound on the steps of one evaluation.
@@ -36,8 +37,8 @@ struct Covered {
     of_all: Spans,
     /// Intervals in which every change of a resource is known.
     of_resource: FxHashMap<ResourceId, Spans>,
-    /// The revisions of whole lists of a resource.
-    lists: FxHashMap<ResourceId, Vec<Revision>>,
+    /// The whole lists of a resource, by their revisions.
+    lists: FxHashMap<ResourceId, BTreeMap<Revision, OperationId>>,
 }
 
 impl<'h> InvariantContext<'h> {
@@ -80,7 +81,7 @@ impl<'h> InvariantContext<'h> {
         }
         spans.sort_unstable();
         let mut starts: Vec<Revision> = spans.iter().map(|(after, _)| *after).filter(|r| r.value() <= 1).collect();
-        starts.extend(covered.lists.get(&resource).into_iter().flatten());
+        starts.extend(covered.lists.get(&resource).into_iter().flat_map(BTreeMap::keys));
         starts.sort_unstable();
         starts.dedup();
         let mut intervals: Vec<(Revision, Revision)> = Vec::new();
@@ -97,6 +98,13 @@ impl<'h> InvariantContext<'h> {
             intervals.push((start, reach));
         }
         intervals
+    }
+
+    /// The objects of a whole list of a resource at a revision; `None` if there is no such list.
+    pub fn listed(&self, resource: ResourceId, revision: Revision) -> Option<FxHashSet<KeyId>> {
+        let list = self.covered.get_or_init(|| self.covered()).lists.get(&resource)?.get(&revision)?;
+        let history = self.evidence.history;
+        Some(history.items_of(&history.operation(*list)).iter().map(|item| item.key).collect())
     }
 
     fn covered(&self) -> Covered {
@@ -132,8 +140,8 @@ impl<'h> InvariantContext<'h> {
             let is_part = marks(Marks::MORE_PAGES) || marks(Marks::SAVED) || marks(Marks::TRUNCATED);
             let goes_on = matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent);
             if let Some(resource) = whole(o.scope).filter(|_| is_whole && !is_part && !goes_on) {
-                let revision = order.list_revision(history, id).map(|(revision, _)| revision);
-                covered.lists.entry(resource).or_default().extend(revision);
+                let list = order.list_revision(history, id).map(|(revision, _)| (revision, id));
+                covered.lists.entry(resource).or_default().extend(list);
             }
         }
         covered

@@ -112,8 +112,10 @@ struct Sweep<'s, 'h> {
     groups: BTreeMap<Values, GroupState<'h>>,
     /// The groups of each object at the current revision.
     inside: FxHashMap<KeyId, Vec<Values>>,
-    /// Objects that may live and are not known.
+    /// Objects that live, perhaps as members, and whose fields are not shown.
     hidden: BTreeSet<KeyId>,
+    /// Objects of which nothing shows whether they still live.
+    lapsed: BTreeSet<KeyId>,
     /// Groups that are false for the known objects.
     doubtful: BTreeSet<Values>,
     complete: Option<Revision>,
@@ -175,6 +177,7 @@ pub fn evaluate<'h>(
             groups: BTreeMap::new(),
             inside: FxHashMap::default(),
             hidden: BTreeSet::new(),
+            lapsed: BTreeSet::new(),
             doubtful: BTreeSet::new(),
             complete: None,
             moved: FxHashSet::default(),
@@ -277,13 +280,14 @@ impl<'h> Sweep<'_, 'h> {
     }
 
     fn is_complete(&self) -> bool {
-        self.complete.is_some() && self.hidden.is_empty()
+        self.complete.is_some() && self.hidden.is_empty() && self.lapsed.is_empty()
     }
 
     fn apply(&mut self, event: &Event, touched: &mut BTreeSet<Values>, tally: &mut Tally) {
         match event {
             Event::Version(version) => {
                 self.hidden.remove(&version.key);
+                self.lapsed.remove(&version.key);
                 let part = match version.change.lives() {
                     Some(true) => part(self.context, self.case, version),
                     Some(false) => Part::Outside,
@@ -308,11 +312,19 @@ impl<'h> Sweep<'_, 'h> {
             }
             // Nothing shows whether the object still lives.
             Event::Lapse(key) => {
-                if self.leave(*key, touched) {
-                    self.hidden.insert(*key);
+                if self.leave(*key, touched) || self.hidden.remove(key) {
+                    self.lapsed.insert(*key);
                 }
             }
-            Event::Complete(list) => self.complete = Some(*list),
+            Event::Complete(list) => {
+                self.complete = Some(*list);
+                // An object that the list does not show has ended.
+                if !self.lapsed.is_empty()
+                    && let Some(listed) = self.context.listed(self.case.resource, *list)
+                {
+                    self.lapsed.retain(|key| listed.contains(key));
+                }
+            }
             Event::Partial => self.complete = None,
         }
     }

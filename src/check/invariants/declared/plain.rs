@@ -114,7 +114,14 @@ fn changes(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) 
 /// Failures of the groups of objects that certainly exist at a revision.
 fn groups(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) -> BTreeMap<Place, Failure> {
     let timeline = &context.evidence.order.timeline;
-    let mut is_complete = context.complete(case.resource).iter().any(|(from, to)| *from <= revision && revision <= *to);
+    let complete = context.complete(case.resource).into_iter().find(|(from, to)| *from <= revision && revision <= *to);
+    let mut is_complete = complete.is_some();
+    // An object that was not certainly there any more, and that the list does not show, has ended.
+    let has_ended = |version: &Version| {
+        let Some((from, _)) = complete else { return false };
+        let is_lapsed = version.change.lives() == Some(true) && context.through(version).0 < from;
+        is_lapsed && context.listed(case.resource, from).is_some_and(|listed| !listed.contains(&version.key))
+    };
     let mut members: BTreeMap<Vec<String>, Vec<(String, Member<'_>)>> = BTreeMap::new();
     if case.invariant.per.is_empty() {
         members.insert(Vec::new(), Vec::new());
@@ -126,6 +133,7 @@ fn groups(context: &InvariantContext<'_>, case: &Case<'_>, revision: Revision) -
         let part = if version.change.lives() == Some(true) { part(context, case, &version) } else { Part::Hidden };
         match part {
             Part::Outside => {}
+            _ if has_ended(&version) => {}
             Part::Inside(member, groups) if context.through(&version).0 >= revision => {
                 let path = crate::check::facts::live_keys::path(&context.evidence, key);
                 for values in groups {

@@ -3,6 +3,7 @@ use crate::check::invariants::declared::{Mode, Place, RULE, evaluate};
 use crate::check::testing::trial::{Trial, declared, drawn_for, ruled};
 use crate::check::{Evidence, Kind, Limits, Options};
 use crate::order::{Order, OrderOptions};
+use std::collections::BTreeMap;
 
 fn invariant(scope: &str, expression: &str, rest: &str) -> String {
     format!(
@@ -25,8 +26,8 @@ fn trial(rules: &str, sketch: &str) -> Trial {
 /// The subject of an interval, its bounds, and its certainty.
 type Summary = (usize, Place, u128, bool);
 
-/// Compares both ways of evaluating, which must find the same. Returns the number of failures.
-fn agree(rules: &str, sketch: &str) -> usize {
+/// Compares both ways of evaluating, which must find the same. Returns the failures.
+fn agree(rules: &str, sketch: &str) -> Vec<Summary> {
     let declarations = declared(rules);
     let history = drawn_for(sketch, &declarations);
     let order = Order::derive(&history, &OrderOptions::default());
@@ -42,7 +43,7 @@ fn agree(rules: &str, sketch: &str) -> usize {
     };
     let (swept, plain) = (found(Mode::Incremental), found(Mode::Full));
     assert_eq!(swept, plain, "{rules}\n{sketch}");
-    swept.len()
+    swept
 }
 
 fn kinds(rules: &str, sketch: &str) -> Vec<Kind> {
@@ -299,8 +300,9 @@ fn a_group_that_everything_is_in_is_bounded() {
     assert!(open.contains("it takes more steps than one evaluation may"), "{open}");
 }
 
-/// A random history: writes, reads and watches of a store with four names, of which some are recorded.
-fn drawn(seed: u64) -> String {
+/// A random history: writes, reads and watches of a store with four names, of which some are recorded. Also the number of
+/// objects from each revision on.
+fn drawn(seed: u64) -> (String, BTreeMap<u128, usize>) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = move |below: u64| {
         state ^= state << 13;
@@ -311,6 +313,7 @@ fn drawn(seed: u64) -> String {
     let mut text = HEAD.to_owned();
     let mut store: [Option<(u64, u64, String)>; 4] = [const { None }; 4];
     let mut lives = 0;
+    let mut counts = BTreeMap::new();
     let mut watch: Option<(u64, String)> = None;
     for revision in 2..2 + 6 + random(20) {
         let at = random(4) as usize;
@@ -333,7 +336,10 @@ fn drawn(seed: u64) -> String {
                 (format!("CREATE {name} => {}", body(lives)), format!("+{}", shown(lives, hidden)))
             }
             Some((uid, _, _)) if random(4) == 0 => (
-                format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"),
+                match random(2) {
+                    0 => format!("DELETE {name}:u{uid} => {name}:u{uid}@{revision}[gone]"),
+                    _ => format!("DELETE {name}:u{uid} => ok:u{uid}"),
+                },
                 format!("-{name}:u{uid}@{revision}"),
             ),
             Some((uid, base, _)) => {
@@ -343,6 +349,7 @@ fn drawn(seed: u64) -> String {
                 (format!("{based} => {}", body(uid)), format!("~{}", shown(uid, hidden)))
             }
         };
+        counts.insert(revision.into(), store.iter().flatten().count());
         match &mut watch {
             Some((_, events)) => *events += &format!(" {event}"),
             None if random(4) > 0 => text += &format!("o@A {act}\n"),
@@ -370,7 +377,25 @@ fn drawn(seed: u64) -> String {
     if let Some((from, events)) = watch.filter(|(_, events)| !events.is_empty()) {
         text += &format!("w@A WATCH from {from}{events}\n");
     }
-    text
+    (text, counts)
+}
+
+#[test]
+fn a_number_of_objects_that_is_found_false_was_false_in_the_store() {
+    let bounds: [(&str, fn(usize) -> bool); 4] =
+        [(">= 1", |n| n >= 1), (">= 2", |n| n >= 2), ("<= 1", |n| n <= 1), ("== 2", |n| n == 2)];
+    let mut found = [0; 4];
+    for seed in 0..150 {
+        let (text, counts) = drawn(seed);
+        for (nth, (bound, holds)) in bounds.iter().enumerate() {
+            for (_, _, revision, _) in agree(&invariant("live", &format!("objects.size() {bound}"), ""), &text) {
+                let count = counts.range(..=revision).next_back().map_or(0, |(_, count)| *count);
+                assert!(!holds(count), "seed {seed}, {bound} at {revision}: {count}\n{text}");
+                found[nth] += 1;
+            }
+        }
+    }
+    assert!(found.iter().all(|found| *found >= 4), "{found:?}");
 }
 
 #[test]
@@ -402,6 +427,6 @@ fn sweeping_finds_what_evaluating_everything_finds() {
     .map(|(nth, text)| named(nth, text))
     .collect();
     let rules = rules.concat();
-    let found: usize = (0..40).map(|seed| agree(&rules, &drawn(seed))).sum();
+    let found: usize = (0..40).map(|seed| agree(&rules, &drawn(seed).0).len()).sum();
     assert!(found > 60, "{found}");
 }
