@@ -50,6 +50,9 @@ expectations: one-child 4
 expectations expectations: one-child 6
 expectations expectations-and-a-fresh-list: one-child 0
 expectations fresh-list: one-child 4
+consistency-barrier: one-pod-stays 9
+consistency-barrier barrier: one-pod-stays 10
+consistency-barrier barrier-and-fresh-list: one-pod-stays 0
 optimistic-locking: one-pod-on-the-node 6
 optimistic-locking fresh-reads: one-pod-on-the-node 6
 optimistic-locking if-version: one-pod-on-the-node 0
@@ -227,6 +230,14 @@ fn each_planted_fault_is_found() {
             "monotonic-reads",
         ),
         ("expectations", "expectations-and-a-fresh-list", "size(pods) > 0", "true", "one-child"),
+        ("consistency-barrier", "barrier-and-fresh-list", r#"barrier = "pods""#, "if-uid = false", "one-pod-stays"),
+        (
+            "consistency-barrier",
+            "barrier-and-fresh-list",
+            r#""controller.list" = { resource-version = "unset" }"#,
+            "",
+            "one-pod-stays",
+        ),
         ("optimistic-locking", "if-version", r#""second.take" = { if-version = true }"#, "", "one-pod-on-the-node"),
         ("leader-election", "fencing-token", "shared.term <= 1", "true", "one-leader-writes"),
         (
@@ -246,7 +257,7 @@ fn each_planted_fault_is_found() {
         ("finalizer", "owner-check", "volume.claim == claim.metadata.uid", "true", "own-volume"),
     ];
     for (name, fix, from, to, property) in faults {
-        let text = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).expect("a protocol");
+        let text = shipped(name);
         let broken = |text: &str| {
             let found =
                 variant(text, Some(fix), None, Bounds::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -281,6 +292,56 @@ fn the_protocol_of_the_page_gives_what_the_page_says() {
     let counterexample = sold_twice.properties[0].1.as_ref().expect("a run");
     assert_eq!((counterexample.steps, &*counterexample.violated), (6, &["invariant"][..]), "{}", counterexample.sketch);
     assert_eq!(found(Some("optimistic-locking")).is_safe(), Some(true));
+}
+
+/// A protocol of the catalogue.
+fn shipped(name: &str) -> &'static str {
+    PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).expect("a protocol")
+}
+
+#[test]
+fn a_barrier_does_not_wait_for_a_write_without_an_answer() {
+    let text = shipped("consistency-barrier");
+    let limits = Limits { timeouts: 1, ..read(text, None).unwrap().limits() };
+    let found = variant(text, Some("barrier-and-fresh-list"), Some(limits), Bounds::default()).unwrap();
+    let counterexample = found.properties[0].1.as_ref().expect("a run");
+    assert_eq!(
+        (counterexample.steps, &*counterexample.violated),
+        (10, &["invariant"][..]),
+        "{}",
+        counterexample.sketch
+    );
+}
+
+#[test]
+fn a_step_that_waits_is_not_taken_together_with_the_step_before_it() {
+    for condition in [r#"when = "pod != null""#, r#"barrier = "pod""#] {
+        let text = format!(
+            r#"
+            name = "waits"
+            limits = {{ servers = 1, writes = 2, crashes = 0, breaks = 0 }}
+            rules = """
+            [[invariant]]
+            name = "no-end"
+            title = "no run ends"
+            resource = "pods"
+            scope = "live"
+            expression = "objects.all(o, o.metadata.name != 'end')"
+            """
+            [[client]]
+            name = "c"
+            steps = [
+                {{ create = "pods/a" }},
+                {{ get = "pods/a", resource-version = "0", into = "pod" }},
+                {{ decide = "true", {condition} }},
+                {{ create = "pods/end" }},
+            ]
+            "#
+        );
+        let found = variant(&text, None, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
+        let run = found.properties[0].1.as_ref().expect("a run");
+        assert!(run.sketch.contains("GET pods/a rv=0 => pods/a:u1@102"), "{condition}:\n{}", run.sketch);
+    }
 }
 
 #[test]
@@ -391,7 +452,7 @@ fn too_much_of_anything_is_refused_with_its_limit() {
 
 #[test]
 fn a_name_that_nothing_has_is_a_mistake() {
-    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let text = shipped("finalizer");
     for (from, to, expected) in [
         (
             r#"only-with = ["owner-check"]"#,
@@ -409,7 +470,7 @@ fn a_name_that_nothing_has_is_a_mistake() {
         ("[[invariant]]", "[[transition]]", "a property is expected"),
     ] {
         let changed = text.replace(from, to);
-        assert_ne!(changed, *text, "{from}");
+        assert_ne!(changed, text, "{from}");
         let fix = changed.contains("controller.remove").then_some("finalizer-and-cached-reads");
         let error = read(&changed, fix).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
@@ -418,11 +479,11 @@ fn a_name_that_nothing_has_is_a_mistake() {
 
 #[test]
 fn a_fix_changes_neither_the_name_nor_the_fixes_of_a_step() {
-    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let text = shipped("finalizer");
     for member in [r#"name = "look""#, "only-with = []", r#"only-without = ["finalizer"]"#] {
         let from = r#"change."controller.volume" = { "#;
         let changed = text.replace(from, &format!("{from}{member}, "));
-        assert_ne!(changed, *text);
+        assert_ne!(changed, text);
         let error = read(&changed, Some("finalizer-and-cached-reads")).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("`controller.volume`: a fix cannot change `name`, "), "{member}: {error}");
     }
@@ -430,11 +491,11 @@ fn a_fix_changes_neither_the_name_nor_the_fixes_of_a_step() {
 
 #[test]
 fn a_fix_changes_a_step_behind_one_of_the_same_name_that_it_does_not_have() {
-    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let text = shipped("finalizer");
     let step = r#"    { name = "claim", get"#;
     let other = r#"    { name = "volume", await = "claim == null", only-with = ["owner-check"] },"#;
     let changed = text.replace(step, &format!("{other}\n{step}"));
-    assert_ne!(changed, *text);
+    assert_ne!(changed, text);
     let found = variant(&changed, Some("finalizer-and-cached-reads"), None, Bounds::default());
     let found = found.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(found.properties[0].1.as_ref().map(|counterexample| counterexample.steps), Some(13));
@@ -442,7 +503,7 @@ fn a_fix_changes_a_step_behind_one_of_the_same_name_that_it_does_not_have() {
 
 #[test]
 fn a_limit_that_leaves_runs_out_is_reported() {
-    let (_, text) = PROTOCOLS.iter().find(|(name, _)| *name == "finalizer").expect("a protocol");
+    let text = shipped("finalizer");
     let with = |writes| {
         let limits = Limits { writes, ..read(text, None).unwrap().limits() };
         variant(text, Some("owner-check"), Some(limits), Bounds::default()).unwrap().has_more_writes

@@ -8,6 +8,7 @@ pub const PROTOCOLS: &[(&str, &str)] = &[
     ("reflector-resume", include_str!("protocols/reflector-resume.toml")),
     ("reflector", include_str!("protocols/reflector.toml")),
     ("expectations", include_str!("protocols/expectations.toml")),
+    ("consistency-barrier", include_str!("protocols/consistency-barrier.toml")),
     ("optimistic-locking", include_str!("protocols/optimistic-locking.toml")),
     ("leader-election", include_str!("protocols/leader-election.toml")),
     ("finalizer", include_str!("protocols/finalizer.toml")),

@@ -78,6 +78,8 @@ struct WrittenStep {
     wait: Option<String>,
     goto: Option<String>,
     when: Option<String>,
+    /// The variable in which the client's own writes have to show first.
+    barrier: Option<String>,
     #[serde(default)]
     switch: bool,
     #[serde(default)]
@@ -455,8 +457,10 @@ impl Reader<'_> {
         let own = (first + place.number - 1) as u8;
         let otherwise = target(self, &written.otherwise, STOP);
         let when = written.when.as_ref().and_then(|text| self.expression(place, text));
+        let barrier = self.variable(place, written.barrier.as_ref(), variables);
         let step = Step {
             when,
+            barrier,
             next,
             otherwise,
             on_conflict: target(self, &written.on_conflict, otherwise),

@@ -158,6 +158,8 @@ pub(super) struct Step {
     pub act: Act,
     /// The step waits until this expression is true, and is taken while it is.
     pub when: Option<u16>,
+    /// The step waits until this variable shows the last write of the resource that was answered since the client's begin.
+    pub barrier: Option<u8>,
     pub next: u8,
     /// For decisions.
     pub otherwise: u8,

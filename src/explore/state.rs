@@ -101,6 +101,8 @@ pub struct Layout {
     watermarks: usize,
     clients: usize,
     programs: usize,
+    /// The place of the writes that barriers wait for, of each client and resource; `None` without a barrier.
+    own: Option<usize>,
     /// The first program of each client.
     first_program: Vec<usize>,
     /// The place of each variable of each client.
@@ -119,6 +121,10 @@ impl Layout {
         let resources = protocol.resources.len();
         let clients = watermarks + usize::from(limits.servers) * resources;
         let programs = clients + protocol.clients.len() * (1 + 2 * resources);
+        let (own, programs) = match protocol.steps.iter().any(|step| step.barrier.is_some()) {
+            true => (Some(programs), programs + protocol.clients.len() * resources),
+            false => (None, programs),
+        };
         let mut first_program = Vec::new();
         let mut count = 0;
         for client in &protocol.clients {
@@ -156,6 +162,7 @@ impl Layout {
             watermarks,
             clients,
             programs,
+            own,
             first_program,
             variables,
             late: at,
@@ -280,6 +287,14 @@ impl Layout {
     /// Remembers a client's write.
     pub fn note_write(&self, state: &mut State, client: u8, resource: u8, revision: u8) {
         state.bytes[self.client(client) + 1 + self.resources + usize::from(resource)] = revision;
+        if let Some(own) = self.own {
+            state.bytes[own + usize::from(client) * self.resources + usize::from(resource)] = revision;
+        }
+    }
+
+    /// The revision of a client's last answered write of a resource in this life, for barriers; 0 if there is none.
+    pub fn own(&self, state: &State, client: u8, resource: u8) -> u8 {
+        self.own.map_or(0, |own| state.bytes[own + usize::from(client) * self.resources + usize::from(resource)])
     }
 
     fn program(&self, client: u8, program: usize) -> usize {
@@ -372,6 +387,9 @@ impl Layout {
     pub fn clear(&self, state: &mut State, protocol: &Protocol, client: u8) {
         let declared = &protocol.clients[usize::from(client)];
         self.connect(state, client, NO_SERVER);
+        if let Some(own) = self.own {
+            state.bytes[own + usize::from(client) * self.resources..][..self.resources].fill(0);
+        }
         for (program, steps) in declared.programs.iter().enumerate() {
             // A fix may leave a program without steps.
             self.go(state, client, program, if steps.is_empty() { STOP } else { steps.start });

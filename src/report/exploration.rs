@@ -116,8 +116,10 @@ pub fn run(page: &mut Page<'_>, found: &Counterexample) -> io::Result<()> {
     let steps = found.sketch.split("\n\n").nth(1).unwrap_or_default();
     let most = if page.look().verbose { usize::MAX } else { MAX_STEPS };
     for line in steps.lines().filter(|line| !line.starts_with("auditor")).take(most) {
-        let (who, act) = line.split_once("  ").unwrap_or((line, ""));
-        page.labelled(2, 18, (Tone::Faint, who), act.trim_start())?;
+        match line.split_once("  ") {
+            Some((who, act)) => page.labelled(2, 18, (Tone::Faint, who), act.trim_start())?,
+            None => page.paragraph(2, Tone::Faint, line)?,
+        }
     }
     page.gap()?;
     if found.violated.is_empty() {

@@ -282,7 +282,9 @@ impl Machine {
 
     /// Whether nothing but its own program changes what a step reads.
     fn is_alone(&self, client: u8, step: u8) -> bool {
-        match self.protocol.steps[usize::from(step)].act {
+        let declared = &self.protocol.steps[usize::from(step)];
+        match declared.act {
+            _ if declared.when.is_some() || declared.barrier.is_some() => false,
             Act::Goto(_) | Act::Stop => true,
             Act::Decide(expression) | Act::Await(expression) => {
                 let read = &self.protocol.expressions[usize::from(expression)].variables;
@@ -314,7 +316,7 @@ impl Machine {
         let is_true = |expression| {
             self.knowledge.of_client(self.parts(), state, actor.client, expression) == Some(Computed::Truth(true))
         };
-        if !declared.when.is_none_or(is_true) {
+        if !declared.when.is_none_or(is_true) || !self.shows_own_writes(state, actor) {
             return;
         }
         match declared.act {
@@ -340,6 +342,14 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Whether the barrier of a step lets it pass.
+    fn shows_own_writes(&self, state: &State, Actor { client, step, .. }: Actor) -> bool {
+        self.protocol.steps[usize::from(step)].barrier.is_none_or(|variable| {
+            let kind = self.protocol.clients[usize::from(client)].variables[usize::from(variable)].kind;
+            self.layout.version(state, client, variable) >= self.layout.own(state, client, self.resource(kind))
+        })
     }
 
     /// The change that a client's variable holds for a key.
