@@ -321,7 +321,11 @@ fn asked_by_both(client: &Operation, server: &Operation) -> Request {
     const SHOWN: Marks =
         Marks(Marks::DRY_RUN.0 | Marks::NAMES_UID.0 | Marks::REQUEST_BODY.0 | Marks::APPLY.0 | Marks::BINDING.0);
     let uid = if client.request_uid.is_some() { client.request_uid } else { server.request_uid };
-    let base = if client.asked_revision.is_some() { client.asked_revision } else { server.asked_revision };
+    let base = match [client, server].into_iter().any(Operation::compared_nothing) {
+        true => Revision::NONE,
+        false if client.asked_revision.is_some() => client.asked_revision,
+        false => server.asked_revision,
+    };
     let mut set = Marks((client.marks.0 | server.marks.0) & SHOWN.0);
     // Only a record with the request's body proves that the write has no condition.
     let mut bodies = [client, server].into_iter().filter(|o| o.marks.has(Marks::REQUEST_BODY));

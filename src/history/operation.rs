@@ -210,6 +210,12 @@ impl Operation {
         self.status == 201 || (self.asked_revision.is_some() && self.answered > self.asked_revision)
     }
 
+    /// Whether a PUT or an apply created its object: the server then found none to compare with the version in the request
+    /// (seen from kube-apiserver 1.37 for an apply).
+    pub fn compared_nothing(&self) -> bool {
+        self.status == 201 && matches!(self.verb, Verb::Update | Verb::Patch)
+    }
+
     /// The outcome, by the status.
     ///
     /// A 5xx answer leaves a write open: the apiserver answers 504 or 500 if its call to etcd timed out, and etcd may have

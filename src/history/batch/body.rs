@@ -277,6 +277,9 @@ pub fn put_answer(
     if !succeeded {
         return;
     }
+    if operation.compared_nothing() {
+        operation.asked_revision = Revision::NONE;
+    }
     operation.items_start = answer.items.0;
     operation.items_len = answer.items.1;
     if marks.has(Marks::LIST_ANSWER) {

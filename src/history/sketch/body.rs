@@ -132,6 +132,10 @@ impl Bodies<'_> {
                 }
                 Some(self.object(key, metadata, &said))
             }
+            Verb::Patch if request.apply => {
+                let key = key?;
+                Some(self.object(key, self.metadata(key, uid, request.target.revision, &said), &said))
+            }
             Verb::Patch => match &request.test {
                 Some(test) => {
                     let mut steps = Vec::new();
@@ -178,7 +182,9 @@ impl Bodies<'_> {
 
     /// HTTP status and body of an answer. The status is 0 if no answer was seen.
     pub fn answer(&self, request: &Request) -> (u16, Option<Value>) {
-        let success = if request.verb == Verb::Create { 201 } else { 200 };
+        let is_created = matches!(&request.answer, Answer::Object(object)
+            if object.attributes.as_ref().is_some_and(|attributes| attributes.created));
+        let success = if request.verb == Verb::Create || is_created { 201 } else { 200 };
         let key = request.target.key.as_ref();
         match &request.answer {
             Answer::None => (if request.verb == Verb::Watch { 200 } else { 0 }, None),

@@ -78,6 +78,9 @@ fn query(request: &Request) -> String {
     if request.dry_run {
         pairs.push(("dryRun", "All".to_owned()));
     }
+    if request.apply {
+        pairs.push(("fieldManager", "applier".to_owned()));
+    }
     for (name, text) in [("fieldSelector", &ask.fields), ("labelSelector", &ask.labels)] {
         if !text.is_empty() {
             pairs.push((name, escaped(text)));

@@ -70,6 +70,7 @@ fn attributes(inside: Piece<'_>) -> Result<Attributes, SketchError> {
         match (name.text, value) {
             ("deleting", None) => attributes.deleting = true,
             ("gone", None) => attributes.gone = true,
+            ("created", None) => attributes.created = true,
             ("?", None) => attributes.reduced = true,
             ("node", Some(value)) => attributes.node = value.text.to_owned(),
             ("phase", Some(value)) => attributes.phase = value.text.to_owned(),
@@ -88,7 +89,7 @@ fn attributes(inside: Piece<'_>) -> Result<Attributes, SketchError> {
             }
             _ => {
                 return Err(word.unexpected(
-                    "`label=value`, `.path=value`, `node=`, `phase=`, `owner=`, `finalizer=`, `deleting`, `gone` or `?`",
+                    "`label=value`, `.path=value`, `node=`, `phase=`, `owner=`, `finalizer=`, `deleting`, `gone`, `created` or `?`",
                 ));
             }
         }

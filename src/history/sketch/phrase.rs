@@ -29,7 +29,7 @@ const VERBS: [(&str, Verb); 8] = [
 ];
 
 const OPERANDS: &str = "an object, a resource, an option (`rv=`, `exact=`, `atleast=`, `limit=`, `continue=`, `labels(...)`, \
-                        `fields(...)`, `in NAMESPACE`, `from N`, `initial`, `dry-run`, `for DECISION`) or `=>`";
+                        `fields(...)`, `in NAMESPACE`, `from N`, `initial`, `apply`, `dry-run`, `for DECISION`) or `=>`";
 
 /// Parses an act.
 pub fn phrase<'t>(piece: Piece<'t>, settings: &Settings) -> Result<Phrase<'t>, SketchError> {
@@ -76,6 +76,7 @@ fn request<'t>(first: Piece<'t>, rest: &[Piece<'t>], settings: &Settings) -> Res
         ask: Ask::default(),
         subresource: String::new(),
         dry_run: false,
+        apply: false,
         test: None,
         body: true,
         decision: String::new(),
@@ -117,6 +118,7 @@ fn request<'t>(first: Piece<'t>, rest: &[Piece<'t>], settings: &Settings) -> Res
                 at += 1;
             }
             "dry-run" => request.dry_run = true,
+            "apply" if verb == Verb::Patch => request.apply = true,
             "no-body" => request.body = false,
             "status" | "scale" | "binding" | "eviction" | "finalize" if one => {
                 request.subresource = word.text.to_owned();
@@ -287,6 +289,7 @@ fn answer(
                 let attributes = object.attributes.get_or_insert_with(Default::default);
                 match word.text {
                     "gone" => attributes.gone = true,
+                    "created" => attributes.created = true,
                     "deleting" => attributes.deleting = true,
                     _ => break,
                 }

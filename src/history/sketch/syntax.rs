@@ -150,6 +150,8 @@ pub struct Attributes {
     pub deleting: bool,
     /// Deletion has begun, and nothing holds it back.
     pub gone: bool,
+    /// The write that is answered so created the object.
+    pub created: bool,
     /// Only identity was recorded.
     pub reduced: bool,
 }
@@ -226,6 +228,8 @@ pub struct Request {
     pub subresource: String,
     /// Whether it is a dry run.
     pub dry_run: bool,
+    /// Whether a patch is a server-side apply.
+    pub apply: bool,
     /// The tests of a JSON patch.
     pub test: Option<Named>,
     /// Whether its body was recorded.

@@ -382,8 +382,8 @@ fn drawn(seed: u64) -> (String, BTreeMap<u128, usize>) {
 
 #[test]
 fn a_number_of_objects_that_is_found_false_was_false_in_the_store() {
-    let bounds: [(&str, fn(usize) -> bool); 4] =
-        [(">= 1", |n| n >= 1), (">= 2", |n| n >= 2), ("<= 1", |n| n <= 1), ("== 2", |n| n == 2)];
+    type Bound = (&'static str, fn(usize) -> bool);
+    let bounds: [Bound; 4] = [(">= 1", |n| n >= 1), (">= 2", |n| n >= 2), ("<= 1", |n| n <= 1), ("== 2", |n| n == 2)];
     let mut found = [0; 4];
     for seed in 0..150 {
         let (text, counts) = drawn(seed);
