@@ -56,6 +56,11 @@ consistency-barrier barrier-and-fresh-list: one-pod-stays 0
 optimistic-locking: one-pod-on-the-node 6
 optimistic-locking fresh-reads: one-pod-on-the-node 6
 optimistic-locking if-version: one-pod-on-the-node 0
+server-side-apply: has-image 4
+server-side-apply live-get: has-image 4
+server-side-apply merge-patch: has-image 0
+server-side-apply uid-in-the-apply: has-image 0
+server-side-apply version-in-the-apply: has-image 4
 leader-election: one-leader-writes 7
 leader-election fencing-token: one-leader-writes 0
 leader-election if-version: one-leader-writes 7
@@ -238,6 +243,8 @@ fn each_planted_fault_is_found() {
             "",
             "one-pod-stays",
         ),
+        ("server-side-apply", "uid-in-the-apply", "if-uid = true", "if-version = true", "has-image"),
+        ("server-side-apply", "merge-patch", r#"{ patch = "workloads"#, r#"{ apply = "workloads"#, "has-image"),
         ("optimistic-locking", "if-version", r#""second.take" = { if-version = true }"#, "", "one-pod-on-the-node"),
         ("leader-election", "fencing-token", "shared.term <= 1", "true", "one-leader-writes"),
         (
@@ -344,6 +351,77 @@ fn a_step_that_waits_is_not_taken_together_with_the_step_before_it() {
     }
 }
 
+/// The answers to the requests of a client `user` in the shortest run that breaks the property of a protocol.
+fn answers(text: &str) -> Vec<String> {
+    let found = variant(text, None, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
+    let counterexample = found.properties[0].1.as_ref().expect("the run");
+    assert_eq!(counterexample.violated, ["invariant"]);
+    let lines = counterexample.sketch.lines().filter_map(|line| line.strip_prefix("user/1@A  "));
+    let requests = lines.filter(|line| !line.starts_with("READ"));
+    requests.filter_map(|line| line.split(" => ").nth(1)).map(str::to_owned).collect()
+}
+
+#[test]
+fn applies_are_answered_as_a_real_server_answers_them() {
+    // Each answer was seen from kube-apiserver 1.37.2 for a ConfigMap and the same requests.
+    let text = r#"
+        name = "applies"
+        limits = { servers = 1, writes = 16, crashes = 0, breaks = 0 }
+        rules = """
+        [[invariant]]
+        name = "no-end"
+        title = "no run ends"
+        resource = "widgets.example.com"
+        scope = "live"
+        expression = "objects.all(o, o.metadata.name != 'end')"
+        """
+        [[object]]
+        key = "widgets.example.com/set-up"
+        fields = { data = { x = 1 } }
+        [[client]]
+        name = "user"
+        steps = [
+            { apply = "widgets.example.com/web", fields = "{'data': {'x': 1, 'y': 1}}" },
+            { apply = "widgets.example.com/web", fields = "{'data': {'x': 1, 'y': 1}}" },
+            { apply = "widgets.example.com/set-up", fields = "{'data': {'x': 2}}", on-conflict = "next" },
+            { apply = "widgets.example.com/set-up", fields = "{'data': {'x': 1}}" },
+            { apply = "widgets.example.com/set-up", fields = "{'data': {'z': 1}}" },
+            { apply = "widgets.example.com/set-up", fields = "{'data': {'x': 3}}", force = true },
+            { patch = "widgets.example.com/web", fields = "{'data': {'x': 9}}" },
+            { apply = "widgets.example.com/web", fields = "{'data': {'x': 7}}", on-conflict = "next" },
+            { apply = "widgets.example.com/web", fields = "{'data': {'x': 9}}" },
+            { get = "widgets.example.com/web", into = "web" },
+            { delete = "widgets.example.com/web" },
+            { apply = "widgets.example.com/web", from = "web", if-uid = true, on-conflict = "next" },
+            { apply = "widgets.example.com/web", from = "web", if-version = true },
+            { apply = "widgets.example.com/web", from = "web", if-version = true, on-conflict = "next" },
+            { apply = "widgets.example.com/web", from = "web", if-uid = true, on-conflict = "next" },
+            { create = "widgets.example.com/end" },
+        ]
+    "#;
+    assert_eq!(
+        answers(text),
+        [
+            "widgets/web:u2@103[.data.x=1 .data.y=1 created]",
+            "widgets/web:u2@103[.data.x=1 .data.y=1]",
+            "!409",
+            "widgets/set-up:u1@104[.data.x=1]",
+            "widgets/set-up:u1@105[.data.x=1 .data.z=1]",
+            "widgets/set-up:u1@106[.data.x=3]",
+            "widgets/web:u2@107[.data.x=9 .data.y=1]",
+            "!409",
+            "widgets/web:u2@108[.data.x=9]",
+            "widgets/web:u2@108[.data.x=9]",
+            "ok:u2",
+            "!409",
+            "widgets/web:u3@110[created]",
+            "!409",
+            "!422",
+            "widgets/end:u4@111[]",
+        ]
+    );
+}
+
 #[test]
 fn finalizers_hold_an_object_until_the_last_one_is_removed() {
     let text = r#"
@@ -371,12 +449,8 @@ fn finalizers_hold_an_object_until_the_last_one_is_removed() {
             { create = "claims.example.com/end" },
         ]
     "#;
-    let found = variant(text, None, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
-    let counterexample = found.properties[0].1.as_ref().expect("the run");
-    let lines = counterexample.sketch.lines().filter_map(|line| line.strip_prefix("user/1@A  "));
-    let answers: Vec<&str> = lines.filter_map(|line| line.split(" => ").nth(1)).collect();
     assert_eq!(
-        answers,
+        answers(text),
         [
             "claims/data:u1@102[finalizer=a finalizer=b]",
             "claims/data:u1@103[deleting finalizer=a finalizer=b]",
@@ -389,7 +463,6 @@ fn finalizers_hold_an_object_until_the_last_one_is_removed() {
             "claims/end:u3@107[]",
         ]
     );
-    assert_eq!(counterexample.violated, ["invariant"]);
 }
 
 #[test]

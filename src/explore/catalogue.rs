@@ -10,6 +10,7 @@ pub const PROTOCOLS: &[(&str, &str)] = &[
     ("expectations", include_str!("protocols/expectations.toml")),
     ("consistency-barrier", include_str!("protocols/consistency-barrier.toml")),
     ("optimistic-locking", include_str!("protocols/optimistic-locking.toml")),
+    ("server-side-apply", include_str!("protocols/server-side-apply.toml")),
     ("leader-election", include_str!("protocols/leader-election.toml")),
     ("finalizer", include_str!("protocols/finalizer.toml")),
 ];

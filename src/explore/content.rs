@@ -1,5 +1,6 @@
 //! Contents of objects, each with a number. A merge of two contents is computed once.
 
+use super::field_managers;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, RwLock};
@@ -12,8 +13,25 @@ pub type ContentId = u16;
 pub struct Contents {
     table: Mutex<Table>,
     merged: RwLock<FxHashMap<(ContentId, ContentId), ContentId>>,
+    /// The object after a write of a client, with the managers of its fields; 0: a conflict.
+    managed: RwLock<FxHashMap<ManagedWrite, ContentId>>,
     /// For each content, what its metadata says about a deletion.
     deletions: RwLock<Vec<Deletion>>,
+}
+
+/// A write in a protocol with server-side apply: the object before it (0: none), what is sent, the client and the kind.
+type ManagedWrite = (ContentId, ContentId, u8, ManagedKind);
+
+/// The kinds of writes between which the managers of fields differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ManagedKind {
+    /// A server-side apply.
+    Apply {
+        /// Whether it takes fields from other managers.
+        force: bool,
+    },
+    /// Any other write. What is sent is the object after it.
+    Other,
 }
 
 /// What an object's metadata says about its deletion.
@@ -67,6 +85,26 @@ impl Contents {
         let deletions = self.deletions.read().ok();
         let known = deletions.and_then(|known| known.get(usize::from(number).checked_sub(1)?).copied());
         known.unwrap_or_default()
+    }
+
+    /// An object after a write, with the managers of its fields; 0: the managers conflict.
+    pub fn managed(&self, write: ManagedWrite, manager: &str) -> Option<ContentId> {
+        let known = self.managed.read().ok().and_then(|managed| managed.get(&write).copied());
+        if known.is_some() {
+            return known;
+        }
+        let (before, sent, _, kind) = write;
+        let (before, sent) = ((before > 0).then(|| self.value(before)), self.value(sent));
+        let after = match kind {
+            ManagedKind::Apply { force } => field_managers::applied(before.as_deref(), &sent, manager, force),
+            ManagedKind::Other => Some(field_managers::written(before.as_deref(), &sent, manager)),
+        };
+        let number = match after {
+            Some(after) => self.number(after)?,
+            None => 0,
+        };
+        self.managed.write().ok()?.insert(write, number);
+        Some(number)
     }
 
     /// A content after a merge patch (RFC 7386).

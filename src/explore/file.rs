@@ -72,6 +72,9 @@ struct WrittenStep {
     watch: Option<String>,
     create: Option<String>,
     patch: Option<String>,
+    apply: Option<String>,
+    #[serde(default)]
+    force: bool,
     delete: Option<String>,
     decide: Option<String>,
     #[serde(rename = "await")]
@@ -317,7 +320,7 @@ impl Reader<'_> {
     fn check_names(&mut self, file: &File) {
         let steps = || file.client.iter().flat_map(WrittenClient::all_steps);
         self.made = file.object.iter().map(|object| object.key.clone()).collect();
-        self.made.extend(steps().filter_map(|step| step.create.clone()));
+        self.made.extend(steps().flat_map(|step| [step.create.clone(), step.apply.clone()]).flatten());
         let fixes: Vec<&str> = file.fix.keys().map(String::as_str).collect();
         for step in steps() {
             for name in step.only_with.iter().chain(&step.only_without).filter(|name| !fixes.contains(&name.as_str())) {
@@ -325,7 +328,7 @@ impl Reader<'_> {
             }
             for key in [&step.get, &step.patch, &step.delete].into_iter().flatten() {
                 if !self.made.contains(key) {
-                    self.mistakes.push(format!("no `[[object]]` and no `create` makes `{key}`"));
+                    self.mistakes.push(format!("no `[[object]]`, `create` or `apply` makes `{key}`"));
                 }
             }
             for resource in [&step.list, &step.watch].into_iter().flatten() {
@@ -338,7 +341,7 @@ impl Reader<'_> {
     fn check_resource(&mut self, name: &str) {
         let is_of = |key: &String| key.split_once('/').is_some_and(|(resource, _)| resource == name);
         if !self.made.iter().any(is_of) {
-            self.mistakes.push(format!("no `[[object]]` and no `create` makes an object of `{name}`"));
+            self.mistakes.push(format!("no `[[object]]`, `create` or `apply` makes an object of `{name}`"));
         }
     }
 
@@ -487,6 +490,7 @@ impl Reader<'_> {
             written.watch.is_some(),
             written.create.is_some(),
             written.patch.is_some(),
+            written.apply.is_some(),
             written.delete.is_some(),
             written.decide.is_some(),
             written.wait.is_some(),
@@ -497,7 +501,8 @@ impl Reader<'_> {
         if kinds.iter().filter(|is| **is).count() != 1 {
             self.mistake(
                 place,
-                "exactly one of list, get, watch, create, patch, delete, decide, await, goto, switch and stop is expected"
+                "exactly one of list, get, watch, create, patch, apply, delete, decide, await, goto, switch and stop is \
+                 expected"
                     .to_owned(),
             );
             return Act::Stop;
@@ -525,6 +530,10 @@ impl Reader<'_> {
         }
         if let Some(key) = &written.patch {
             return Act::Patch { key: self.key(key, place.client).unwrap_or_default(), fields, base, preconditions };
+        }
+        if let Some(key) = &written.apply {
+            let (key, force) = (self.key(key, place.client).unwrap_or_default(), written.force);
+            return Act::Apply { key, fields, base, preconditions, force };
         }
         if let Some(key) = &written.delete {
             return Act::Delete { key: self.key(key, place.client).unwrap_or_default(), base, preconditions };

@@ -30,6 +30,7 @@ mod catalogue;
 mod content;
 mod error;
 mod expression;
+mod field_managers;
 mod file;
 mod knowledge;
 mod machine;

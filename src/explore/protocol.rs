@@ -143,6 +143,7 @@ pub(super) enum Act {
     Get { key: u8, ask: Ask, into: u8 },
     Watch { resource: u8, into: u8, resume: Resume, initial: Option<Ask> },
     Create { key: u8, fields: Option<u16> },
+    Apply { key: u8, fields: Option<u16>, base: Option<u8>, preconditions: Preconditions, force: bool },
     Patch { key: u8, fields: Option<u16>, base: Option<u8>, preconditions: Preconditions },
     Delete { key: u8, base: Option<u8>, preconditions: Preconditions },
     Decide(u16),

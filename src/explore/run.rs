@@ -137,7 +137,7 @@ impl Run<'_> {
                 let name = &self.machine.protocol().clients[usize::from(actor.client)].name;
                 let verb = match self.machine.protocol().steps[usize::from(actor.step)].act {
                     Act::Create { .. } => "CREATE",
-                    Act::Patch { .. } => "PATCH",
+                    Act::Patch { .. } | Act::Apply { .. } => "PATCH",
                     _ => "DELETE",
                 };
                 let key = self.key(self.machine.target(actor.step));
@@ -255,7 +255,9 @@ impl Run<'_> {
         let server = machine.layout.server(before, actor.client);
         let key = machine.target(actor.step);
         let (base, preconditions, fields) = match step.act {
-            Act::Patch { base, preconditions, fields, .. } => (base, preconditions, fields),
+            Act::Patch { base, preconditions, fields, .. } | Act::Apply { base, preconditions, fields, .. } => {
+                (base, preconditions, fields)
+            }
             Act::Delete { base, preconditions, .. } => (base, preconditions, None),
             Act::Create { fields, .. } => (None, Default::default(), fields),
             _ => return,
@@ -303,6 +305,18 @@ impl Run<'_> {
                 format!("{}:u{}@{}[{}]", self.key(key), change.uid, revision(version), fields.join(" "))
             }
             (Outcome::Committed(at), _) if is_gone(at) => format!("ok:u{}", machine.layout.change(after, at).uid),
+            (Outcome::Committed(at), None) if !matches!(step.act, Act::Create { .. }) => {
+                let mut fields =
+                    self.attributes(&machine.contents.value(machine.layout.change(after, at).content), after);
+                fields.push("created".to_owned());
+                format!(
+                    "{}:u{}@{}{}",
+                    self.key(key),
+                    machine.layout.change(after, at).uid,
+                    revision(at),
+                    bracketed(&fields)
+                )
+            }
             (Outcome::Committed(at), _) => answered(at),
             (Outcome::Unchanged, current) => current.map_or_else(|| "?".to_owned(), |(version, _)| answered(version)),
             (Outcome::Conflict, _) => "!409".to_owned(),
@@ -321,6 +335,11 @@ impl Run<'_> {
                     String::new()
                 };
                 format!("PATCH {name}{uid}{sent}{test}{decision} => {answer}")
+            }
+            Act::Apply { .. } => {
+                let at =
+                    if preconditions.version && known > 0 { format!("@{}", revision(known)) } else { String::new() };
+                format!("PATCH {name}{uid}{at}{sent} apply{decision} => {answer}")
             }
             _ => {
                 let at =
@@ -365,6 +384,7 @@ impl Run<'_> {
                 let finalizers = value.as_array().into_iter().flatten().filter_map(Json::as_str);
                 found.extend(finalizers.map(|finalizer| format!("finalizer={finalizer}")));
             }
+            _ if path.starts_with(".metadata.managedFields") => {}
             _ => found.push(format!("{path}={value}")),
         });
         found

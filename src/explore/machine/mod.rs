@@ -9,7 +9,7 @@ mod properties;
 mod reads;
 mod writes;
 
-use crate::explore::content::{ContentId, Contents};
+use crate::explore::content::{ContentId, Contents, ManagedKind};
 use crate::explore::error::ProtocolError;
 use crate::explore::knowledge::{Computed, Knowledge, keys};
 use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind};
@@ -33,6 +33,8 @@ pub struct Machine {
     deleting: ContentId,
     initial: State,
     is_reduced: bool,
+    /// Whether objects have the managers of their fields: for server-side apply.
+    has_managers: bool,
     /// Transitions so far that cost something: quorum reads, and refused writes.
     quorum_reads: AtomicU64,
     refused_writes: AtomicU64,
@@ -66,7 +68,7 @@ pub enum Outcome {
     Unchanged,
     /// A precondition failed, or the name was taken.
     Conflict,
-    /// The write adds a finalizer to an object whose deletion has begun.
+    /// The write adds a finalizer to an object whose deletion has begun, or applies another uid.
     Invalid,
     /// There is no such object.
     Missing,
@@ -122,8 +124,13 @@ impl Machine {
         let layout = Layout::of(&protocol)?;
         let (contents, mut initial) = (Contents::default(), layout.empty());
         layout.commit(&mut initial, Change { key: NO_KEY, content: 0, uid: 0, client: NO_CLIENT });
+        let has_managers = protocol.steps.iter().any(|step| matches!(step.act, Act::Apply { .. }));
         for (key, fields) in &protocol.objects {
-            let content = contents.number(fields.clone()).unwrap_or_default();
+            let mut content = contents.number(fields.clone()).unwrap_or_default();
+            if has_managers {
+                let made = (0, content, NO_CLIENT, ManagedKind::Other);
+                content = contents.managed(made, "setup").unwrap_or_default();
+            }
             let uid = layout.next_uid(&initial);
             layout.commit(&mut initial, Change { key: *key, content, uid, client: NO_CLIENT });
         }
@@ -155,6 +162,7 @@ impl Machine {
             deleting,
             initial,
             is_reduced,
+            has_managers,
             quorum_reads: AtomicU64::new(0),
             refused_writes: AtomicU64::new(0),
             has_more_writes: AtomicBool::new(false),
@@ -327,7 +335,9 @@ impl Machine {
             Act::Watch { resource, into, resume, initial } => {
                 self.watch(state, actor, (resource, into, resume, initial), visit);
             }
-            Act::Create { .. } | Act::Patch { .. } | Act::Delete { .. } => self.write(state, actor, visit),
+            Act::Create { .. } | Act::Patch { .. } | Act::Apply { .. } | Act::Delete { .. } => {
+                self.write(state, actor, visit)
+            }
             Act::Switch => {
                 let mut after = state.clone();
                 self.layout.connect(&mut after, actor.client, NO_SERVER);

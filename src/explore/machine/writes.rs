@@ -1,7 +1,7 @@
 //! Writes: requests from what a client knows, and their commit or refusal by etcd.
 
 use super::{Actor, Event, Machine, Outcome, Visit};
-use crate::explore::content::ContentId;
+use crate::explore::content::{ContentId, ManagedKind};
 use crate::explore::knowledge::Computed;
 use crate::explore::protocol::{Act, Preconditions};
 use crate::explore::state::{Change, Fault, LateWrite, State};
@@ -75,7 +75,7 @@ impl Machine {
     /// The key of a write.
     pub(in crate::explore) fn target(&self, step: u8) -> u8 {
         match self.protocol.steps[usize::from(step)].act {
-            Act::Create { key, .. } | Act::Patch { key, .. } | Act::Delete { key, .. } => key,
+            Act::Create { key, .. } | Act::Patch { key, .. } | Act::Apply { key, .. } | Act::Delete { key, .. } => key,
             _ => 0,
         }
     }
@@ -85,7 +85,9 @@ impl Machine {
         let Actor { client, step, .. } = actor;
         let (fields, base, preconditions) = match self.protocol.steps[usize::from(step)].act {
             Act::Create { fields, .. } => (fields, None, Preconditions::default()),
-            Act::Patch { fields, base, preconditions, .. } => (fields, base, preconditions),
+            Act::Patch { fields, base, preconditions, .. } | Act::Apply { fields, base, preconditions, .. } => {
+                (fields, base, preconditions)
+            }
             Act::Delete { base, preconditions, .. } => (None, base, preconditions),
             _ => return None,
         };
@@ -119,6 +121,20 @@ impl Machine {
         finalizers(&after).unwrap_or_default().iter().any(|finalizer| !before.contains(finalizer))
     }
 
+    /// The content after a creation, a patch or an apply; 0 if the managers of fields conflict.
+    fn content_after(&self, before: Option<ContentId>, sent: LateWrite) -> Option<ContentId> {
+        let (after, kind) = match (&self.protocol.steps[usize::from(sent.step)].act, before) {
+            (Act::Apply { force, .. }, _) => (sent.content, ManagedKind::Apply { force: *force }),
+            (_, Some(before)) => (self.contents.merge(before, sent.content)?, ManagedKind::Other),
+            (_, None) => (sent.content, ManagedKind::Other),
+        };
+        if !self.has_managers || before == Some(after) {
+            return Some(after);
+        }
+        let manager = &self.protocol.clients[usize::from(sent.client)].name;
+        self.contents.managed((before.unwrap_or(0), after, sent.client, kind), manager)
+    }
+
     /// Commits a write or refuses it. `None` if the log is full.
     pub(super) fn commit(&self, state: &mut State, sent: LateWrite) -> Option<(Outcome, Broken)> {
         let declared = &self.protocol.steps[usize::from(sent.step)];
@@ -129,17 +145,26 @@ impl Machine {
         };
         let change = match (&declared.act, current) {
             (Act::Create { .. }, Some(_)) => return Some((Outcome::Conflict, 0)),
-            (Act::Create { .. }, None) => {
-                Change { key, content: sent.content, uid: self.layout.next_uid(state), client: sent.client }
+            // Kubernetes 1.37 creates a missing object also if the apply names a version, and refuses one that names a uid.
+            (Act::Apply { preconditions, .. }, None) if preconditions.uid => return Some((Outcome::Conflict, 0)),
+            (Act::Create { .. } | Act::Apply { .. }, None) => {
+                let content = self.content_after(None, sent)?;
+                Change { key, content, uid: self.layout.next_uid(state), client: sent.client }
             }
             (_, None) => return Some((Outcome::Missing, 0)),
-            (Act::Patch { preconditions, .. } | Act::Delete { preconditions, .. }, Some(current))
-                if refused(*preconditions, current) =>
-            {
-                return Some((Outcome::Conflict, 0));
+            (
+                Act::Patch { preconditions, .. } | Act::Apply { preconditions, .. } | Act::Delete { preconditions, .. },
+                Some(current),
+            ) if refused(*preconditions, current) => {
+                let is_version = preconditions.version && current.0 != sent.version;
+                let is_invalid = matches!(declared.act, Act::Apply { .. }) && !is_version;
+                return Some((if is_invalid { Outcome::Invalid } else { Outcome::Conflict }, 0));
             }
-            (Act::Patch { .. }, Some((_, change))) => {
-                let content = self.contents.merge(change.content, sent.content)?;
+            (Act::Patch { .. } | Act::Apply { .. }, Some((_, change))) => {
+                let content = self.content_after(Some(change.content), sent)?;
+                if content == 0 {
+                    return Some((Outcome::Conflict, 0));
+                }
                 if content == change.content {
                     return Some((Outcome::Unchanged, 0));
                 }
