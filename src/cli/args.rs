@@ -67,7 +67,7 @@ const PACKED: &str = "The file keeps --source, --format, --domain and --function
                       the evidence are not copied; they are read again from their old path, or from beside the file. \
                       Exit codes: 0 packed, 2 not written, 3 nothing was recognised.";
 const EXPLORE_EXIT_CODES: &str = "Exit codes: 0 every explored variant is safe in every run within the bounds, 1 a run breaks a property, 3 the exploration was \
-     cut short, 2 the protocol has mistakes.";
+     cut short, or no run shows the finding of --from, 2 the protocol has mistakes.";
 const VERIFY_EXIT_CODES: &str =
     "Exit codes: 0 every claim is confirmed, 1 a claim is wrong, 3 a claim is not confirmed, 2 the file is no report.";
 
@@ -94,12 +94,34 @@ pub enum FailOn {
 }
 
 /// The evidence, and declarations about it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Evidence {
     /// Files and directories; `-` is standard input. Formats are detected; gzip and zstd are unpacked. Containers of `retrograde
     /// pack` are evidence too.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// What is declared about it.
+    #[command(flatten)]
+    pub declared: Declared,
+    /// Number of threads; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Memory limit, such as 4GiB; by default three quarters of the memory of the system or the control group. If more is needed,
+    /// the verdict is unknown; a line that does not fit is a problem.
+    #[arg(long, value_name = "SIZE", value_parser = value::memory)]
+    pub memory: Option<u64>,
+    /// Keep the evidence in parsed form, and reuse it while no file changes. The cache is $RETROGRADE_CACHE_DIR, or retrograde/
+    /// in the system's cache folder; the last 32 entries are kept.
+    #[arg(long)]
+    pub cache: bool,
+    /// List everything instead of the first items.
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// Declarations about evidence.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct Declared {
     /// Declare the source of files: GLOB:server=NAME,client=NAME,clock=NAME,cluster=NAME (repeatable). GLOB is matched against
     /// the end of the path. Times of files with one clock compare freely. Each cluster is checked by itself.
     #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
@@ -126,20 +148,6 @@ pub struct Evidence {
     /// The largest difference between any two clocks.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub clock_skew: Option<Duration>,
-    /// Number of threads; by default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-    /// Memory limit, such as 4GiB; by default three quarters of the memory of the system or the control group. If more is needed,
-    /// the verdict is unknown; a line that does not fit is a problem.
-    #[arg(long, value_name = "SIZE", value_parser = value::memory)]
-    pub memory: Option<u64>,
-    /// Keep the evidence in parsed form, and reuse it while no file changes. The cache is $RETROGRADE_CACHE_DIR, or retrograde/
-    /// in the system's cache folder; the last 32 entries are kept.
-    #[arg(long)]
-    pub cache: bool,
-    /// List everything instead of the first items.
-    #[arg(long, short)]
-    pub verbose: bool,
 }
 
 /// `retrograde check`.
@@ -253,12 +261,20 @@ pub struct Explain {
 /// `retrograde explore`.
 #[derive(Debug, Args)]
 pub struct Explore {
-    /// A shipped protocol, or a file with one (docs/explorer.md). Without it, the shipped protocols are listed.
+    /// A shipped protocol, or a file with one (docs/explorer.md). Without it, the shipped protocols are listed. With --from: the
+    /// JSON report.
     pub protocol: Option<String>,
+    /// Take the protocol from this finding of a report: its id or the begin of it, or its rule. Then the arguments are the JSON
+    /// report and its evidence.
+    #[arg(long, value_name = "FINDING", requires = "evidence")]
+    pub from: Option<String>,
+    /// With --from: the evidence of the report.
+    #[arg(value_name = "PATH", requires = "from")]
+    pub evidence: Vec<PathBuf>,
     /// Only the protocol with this fix. `none` is the protocol without any. By default it is explored without and with each.
     #[arg(long, value_name = "FIX")]
     pub fix: Option<String>,
-    /// Print the text of a shipped protocol, as a begin for one of your own.
+    /// Print the text of the protocol, as a begin for one of your own.
     #[arg(long, requires = "protocol")]
     pub print: bool,
     /// Write the shortest counterexample as evidence into this new folder: audit logs, captures, rules, and the sketch.
@@ -303,6 +319,9 @@ pub struct Explore {
     /// List all steps of a run.
     #[arg(long, short)]
     pub verbose: bool,
+    /// With --from: the declarations with which the report was made.
+    #[command(flatten, next_help_heading = "Declarations about the evidence, with --from")]
+    pub declared: Declared,
 }
 
 /// `retrograde pack`.

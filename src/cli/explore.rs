@@ -1,26 +1,39 @@
 //! `retrograde explore`: explores a protocol and its fixes.
 
-use super::args::Explore;
+use super::args::{Declared, Evidence, Explore};
 use super::exit::Exit;
 use super::output::Destination;
+use super::plan::Input;
+use super::reading::read_whole;
+use crate::check;
 use crate::explain::terminal_text::visible;
 use crate::explore::{
-    Bounds, Counterexample, Limits, PROTOCOLS, ProtocolError, Variant, fixes, minimise, read, shipped, variant,
+    self, Bounds, Counterexample, Limits, PROTOCOLS, ProtocolError, Variant, fixes, minimise, read, shipped, variant,
 };
-use crate::history::sketch;
+use crate::history::{Nature, sketch};
 use crate::ingest::limits::LONGEST_RULES_FILE;
+use crate::order::Order;
 use crate::report::exploration;
-use crate::report::page::{Column, Look, Page, Row};
+use crate::report::page::{Column, Look, Page, Row, Tone};
 use anyhow::{Context, anyhow, bail};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 
+/// Said if the protocol of a finding does not break its property.
+const UNSHOWN: &str = "No run of this protocol shows the finding. A protocol does not express everything that a client can do \
+                       wrong, such as a watch that begins below what the client has seen, or a write to an object that it saw \
+                       end. Nothing above says that an alternative is safe. --print gives the protocol, to be completed.";
+
 /// Explores a protocol, and writes the table of its fixes with a shortest counterexample.
 pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let look = Look { verbose: typed.verbose, ..look };
     let Some(protocol) = &typed.protocol else { return list(look, out) };
-    let text = text(protocol)?;
+    let text = match &typed.from {
+        Some(finding) => recorded(finding, &typed)?,
+        None if typed.declared != Declared::default() => bail!("declarations about evidence need --from"),
+        None => text(protocol)?,
+    };
     if typed.print {
         out.write_all(text.as_bytes())?;
         return Ok(Exit::Holds);
@@ -33,6 +46,8 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
     let declared = fixes(&text).map_err(mistakes)?;
     let wanted: Vec<Option<&str>> = match typed.fix.as_deref() {
         Some("none") => vec![None],
+        // Alternatives count only if the protocol without any shows the finding.
+        Some(name) if typed.from.is_some() => vec![None, Some(name)],
         Some(name) => vec![Some(name)],
         None => std::iter::once(None).chain(declared.iter().map(|fix| Some(fix.name.as_str()))).collect(),
     };
@@ -47,10 +62,14 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         let limits = limits(&typed, read.limits());
         variants.push(variant(&text, *fix, Some(limits), bounds).map_err(mistakes)?);
     }
+    let is_unshown = typed.from.is_some() && variants.first().is_some_and(|variant| variant.is_safe() != Some(false));
     let is_json_alone = json.as_ref().is_some_and(Destination::is_stdout);
     if !is_json_alone {
         let mut page = Page::new(out, look);
         exploration::write(&mut page, &read.name, &read.about, &variants)?;
+        if is_unshown {
+            page.paragraph(2, Tone::Doubt, UNSHOWN)?;
+        }
         if typed.minimise {
             smallest(&mut page, &text, &wanted, &variants, bounds)?;
         }
@@ -67,7 +86,7 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
             None => bail!("no run breaks a property, so there is nothing to write into {}", folder.display()),
         }
     }
-    Ok(exit(&variants))
+    Ok(if is_unshown { Exit::Unknown } else { exit(&variants) })
 }
 
 fn exit(variants: &[Variant]) -> Exit {
@@ -88,6 +107,37 @@ fn list(look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     page.table(2, &[Column::left("protocol", 24)], &rows)?;
     Ok(Exit::Holds)
+}
+
+/// The protocol of a finding.
+fn recorded(wanted: &str, typed: &Explore) -> anyhow::Result<String> {
+    let report = Path::new(typed.protocol.as_deref().unwrap_or_default());
+    let report: crate::verify::Report = super::saved_report("the report", report)?;
+    let findings: Vec<_> = report.histories.iter().flat_map(|history| &history.findings).collect();
+    let is_wanted = |id: &str, rule: &str| id.starts_with(wanted) || rule == wanted;
+    let named: Vec<_> = findings.iter().filter(|finding| is_wanted(&finding.id, &finding.rule)).collect();
+    let listed = |findings: &mut dyn Iterator<Item = String>| findings.take(20).collect::<Vec<_>>().join("\n");
+    let words = |id: &str, rule: &str| format!("  {} {}", visible(id), visible(rule));
+    let [finding] = named[..] else {
+        let all = listed(&mut findings.iter().map(|finding| words(&finding.id, &finding.rule)));
+        bail!("{} findings of the report are `{}`; they are:\n{all}", named.len(), visible(wanted));
+    };
+    let evidence = Evidence {
+        paths: typed.evidence.clone(),
+        declared: typed.declared.clone(),
+        threads: typed.threads,
+        ..Evidence::default()
+    };
+    let mut input = Input::of(evidence)?;
+    for history in read_whole(&mut input)?.iter().filter(|history| history.nature() == Nature::Kubernetes) {
+        let order = Order::derive(history, &input.order);
+        let options = check::Options { declarations: input.declarations.clone(), ..check::Options::default() };
+        let judgement = check::judge(history, &order, &options);
+        if let Some(found) = judgement.findings.iter().find(|found| found.id == finding.id) {
+            return explore::recorded(history, &order, found).map_err(|why| anyhow!("finding {}: {why}", found.id));
+        }
+    }
+    bail!("this evidence, with these declarations, has no finding {}", visible(&finding.id))
 }
 
 /// The text of a shipped protocol or of a file.

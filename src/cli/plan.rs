@@ -210,22 +210,23 @@ impl Input {
         if typed.paths.iter().filter(|path| is_stdout(path)).count() > 1 {
             bail!("standard input can be read only once");
         }
-        let declarations = crate::rules_files(&typed.rules)?;
-        let files = ingest::inputs(&typed.paths, &typed.source, &typed.format)?;
-        refuse_to_change_what_is_packed(&files, !typed.domain.is_empty() || !typed.functions.is_empty())?;
+        let declared = typed.declared;
+        let declarations = crate::rules_files(&declared.rules)?;
+        let files = ingest::inputs(&typed.paths, &declared.source, &declared.format)?;
+        refuse_to_change_what_is_packed(&files, !declared.domain.is_empty() || !declared.functions.is_empty())?;
         let threads = typed.threads.map(usize::from);
         let memory = typed.memory.unwrap_or_else(halting::default_memory);
-        let clock_skew = typed.clock_skew.map(nanoseconds);
+        let clock_skew = declared.clock_skew.map(nanoseconds);
         Ok(Input {
             files,
-            read: ReadOptions { functions: typed.functions.into(), ..read_options(threads, memory, &declarations) },
+            read: ReadOptions { functions: declared.functions.into(), ..read_options(threads, memory, &declarations) },
             declarations,
-            domains: Domains { overrides: typed.domain },
-            order: OrderOptions { clock_skew, same_process: typed.same_process },
+            domains: Domains { overrides: declared.domain },
+            order: OrderOptions { clock_skew, same_process: declared.same_process },
             threads,
-            model: typed.model,
+            model: declared.model,
             cache: typed.cache,
-            rules: typed.rules,
+            rules: declared.rules,
             limits: Limits { deadline: None, memory },
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::check::invariants::declared;
 use crate::check::{BrokenBy, Effect, Finding, Kind, Verdict};
+use crate::explore::is_recordable;
 use crate::ingest::Time;
 
 /// A number with separators: `12,345`.
@@ -110,6 +111,18 @@ pub fn broken_by(who: BrokenBy) -> &'static str {
         BrokenBy::Server => "server",
         BrokenBy::Client => "client",
         BrokenBy::Nobody => "nobody",
+    }
+}
+
+/// The command that compares the alternatives of a finding in every run; empty if the explorer has no counterpart of its rule.
+pub fn exploration(finding: &Finding) -> String {
+    match finding.prevention.is_empty() || !is_recordable(finding.rule) {
+        true => String::new(),
+        false => format!(
+            "This is about the recorded run. `retrograde explore --from {} REPORT.json EVIDENCE` compares alternatives in every \
+             run.",
+            finding.id
+        ),
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::ProtocolError;
 use super::expression::Expression;
 use super::protocol::{
     Act, Ask, Client, Key, Limits, Preconditions, Property, PropertyKind, Protocol, Resource, Resume, STOP, Server,
-    Step, Variable, VariableKind,
+    Step, Variable, VariableKind, Watch,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -91,6 +91,8 @@ struct WrittenStep {
     resource_version: Option<String>,
     #[serde(default)]
     initial_events: bool,
+    #[serde(default)]
+    bookmarks: bool,
     #[serde(default)]
     resume: Resume,
     fields: Option<String>,
@@ -520,7 +522,8 @@ impl Reader<'_> {
         }
         if let Some(resource) = &written.watch {
             let initial = written.initial_events.then_some(ask);
-            return Act::Watch { resource: self.resource(resource), into, resume: written.resume, initial };
+            let (resource, resume, bookmarks) = (self.resource(resource), written.resume, written.bookmarks);
+            return Act::Watch(Watch { resource, into, resume, initial, bookmarks });
         }
         if let Some(key) = &written.get {
             return Act::Get { key: self.key(key, place.client).unwrap_or_default(), ask, into };

@@ -137,11 +137,23 @@ pub(super) struct Preconditions {
     pub uid: bool,
 }
 
+/// A stream of the changes of a resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub resource: u8,
+    pub into: u8,
+    pub resume: Resume,
+    /// The state with which it begins, if it sends the initial events.
+    pub initial: Option<Ask>,
+    /// Whether the server may send bookmarks.
+    pub bookmarks: bool,
+}
+
 #[derive(Debug)]
 pub(super) enum Act {
     List { resource: u8, ask: Ask, into: u8 },
     Get { key: u8, ask: Ask, into: u8 },
-    Watch { resource: u8, into: u8, resume: Resume, initial: Option<Ask> },
+    Watch(Watch),
     Create { key: u8, fields: Option<u16> },
     Apply { key: u8, fields: Option<u16>, base: Option<u8>, preconditions: Preconditions, force: bool },
     Patch { key: u8, fields: Option<u16>, base: Option<u8>, preconditions: Preconditions },

@@ -1,7 +1,7 @@
 //! A run of a protocol as a sketch: for people, and for `check`.
 
 use super::machine::{Actor, Event, Machine, Outcome};
-use super::protocol::{Act, Ask};
+use super::protocol::{Act, Ask, Watch};
 use super::state::{Change, NO_SERVER, State, revision, uid_name};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
@@ -121,7 +121,11 @@ impl Run<'_> {
         match event {
             Event::Read { actor, server, revision } => self.read(before, after, actor, server, revision),
             Event::Delivered { actor, server, opened, revision } => {
-                self.delivered(after, actor, server, opened, revision)
+                let event = self.delivery(after, revision);
+                self.streamed(actor, server, opened, &event);
+            }
+            Event::Bookmark { actor, server, opened, revision: at } => {
+                self.streamed(actor, server, opened, &format!("^{}", revision(at)));
             }
             Event::Wrote { actor, outcome } => self.wrote(before, after, actor, outcome),
             Event::Broke { actor } => self.more(actor, "broken", true),
@@ -188,7 +192,7 @@ impl Run<'_> {
                     self.members(after, resource, at, "")
                 )
             }
-            Act::Watch { resource, initial, .. } => {
+            Act::Watch(Watch { resource, initial, .. }) => {
                 let number = self.next_stream;
                 self.next_stream += 1;
                 self.streams[usize::from(actor.client)][usize::from(actor.program)] = Some(number);
@@ -214,12 +218,13 @@ impl Run<'_> {
         there.map(|version| format!("{sign}{}", self.object(state, version))).collect::<Vec<_>>().join(" ")
     }
 
-    fn delivered(&mut self, state: &State, actor: Actor, server: u8, opened: Option<u8>, at: u8) {
+    /// The change at a revision as an event of a stream.
+    fn delivery(&self, state: &State, at: u8) -> String {
         let layout = &self.machine.layout;
         let change = layout.change(state, at);
         let before = layout.version_at(state, change.key, at - 1);
         let was_there = before > 0 && layout.change(state, before).content > 0;
-        let event = match (change.content, was_there) {
+        match (change.content, was_there) {
             (0, _) => {
                 let last = layout.change(state, before);
                 let shown = if self.machine.protocol().server.old_version_in_deletions { before } else { at };
@@ -233,17 +238,25 @@ impl Run<'_> {
             }
             (_, false) => format!("+{}", self.object(state, at)),
             (_, true) => format!("~{}", self.object(state, at)),
-        };
+        }
+    }
+
+    /// An event of a stream, which was opened at a version if it was not open.
+    fn streamed(&mut self, actor: Actor, server: u8, opened: Option<u8>, event: &str) {
         match opened {
-            None => self.more(actor, &event, false),
+            None => self.more(actor, event, false),
             Some(from) => {
-                let Act::Watch { resource, .. } = self.machine.protocol().steps[usize::from(actor.step)].act else {
+                let Act::Watch(Watch { resource, bookmarks, .. }) =
+                    self.machine.protocol().steps[usize::from(actor.step)].act
+                else {
                     return;
                 };
                 let number = self.next_stream;
                 self.next_stream += 1;
                 self.streams[usize::from(actor.client)][usize::from(actor.program)] = Some(number);
-                let text = format!("WATCH {} from {} as s{number}  {event}", self.resource(resource), revision(from));
+                let asks = if bookmarks { " bookmarks" } else { "" };
+                let (name, from) = (self.resource(resource), revision(from));
+                let text = format!("WATCH {name} from {from}{asks} as s{number}  {event}");
                 self.act(actor.client, server, &text);
             }
         }

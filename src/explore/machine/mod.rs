@@ -12,7 +12,7 @@ mod writes;
 use crate::explore::content::{ContentId, Contents, ManagedKind};
 use crate::explore::error::ProtocolError;
 use crate::explore::knowledge::{Computed, Knowledge, keys};
-use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind};
+use crate::explore::protocol::{Act, Ask, Protocol, STOP, VariableKind, Watch};
 use crate::explore::state::{Change, Fault, Layout, NO_CLIENT, NO_KEY, NO_SERVER, ServerOrder, State};
 use crate::explore::system::{Broken, TransitionSystem};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +83,8 @@ pub enum Event {
     Read { actor: Actor, server: u8, revision: u8 },
     /// A stream that was opened at a version, if it was not open, delivered the change at a revision.
     Delivered { actor: Actor, server: u8, opened: Option<u8>, revision: u8 },
+    /// A stream that was opened at a version, if it was not open, sent a bookmark with a revision.
+    Bookmark { actor: Actor, server: u8, opened: Option<u8>, revision: u8 },
     /// A write.
     Wrote { actor: Actor, outcome: Outcome },
     /// A write without an answer was committed later.
@@ -195,7 +197,7 @@ impl Machine {
     /// Whether a read shows the most recent state.
     fn is_quorum(&self, step: u8, server: u8) -> bool {
         let act = &self.protocol.steps[usize::from(step)].act;
-        server == NO_SERVER || matches!(act, Act::Watch { initial: Some(Ask::Unset), .. })
+        server == NO_SERVER || matches!(act, Act::Watch(Watch { initial: Some(Ask::Unset), .. }))
     }
 
     /// The protocol.
@@ -332,9 +334,7 @@ impl Machine {
                 self.read(state, actor, VariableKind::Resource(resource), (ask, into), visit);
             }
             Act::Get { key, ask, into } => self.read(state, actor, VariableKind::Object(key), (ask, into), visit),
-            Act::Watch { resource, into, resume, initial } => {
-                self.watch(state, actor, (resource, into, resume, initial), visit);
-            }
+            Act::Watch(watch) => self.watch(state, actor, watch, visit),
             Act::Create { .. } | Act::Patch { .. } | Act::Apply { .. } | Act::Delete { .. } => {
                 self.write(state, actor, visit)
             }

@@ -2,7 +2,7 @@
 
 use super::{Actor, Event, Machine, Visit};
 use crate::explore::knowledge::keys;
-use crate::explore::protocol::{Ask, PropertyKind, Resume, VariableKind};
+use crate::explore::protocol::{Ask, PropertyKind, Resume, VariableKind, Watch};
 use crate::explore::state::{Fault, NO_SERVER, State};
 use crate::explore::system::Broken;
 
@@ -115,7 +115,7 @@ impl Machine {
         &self,
         state: &State,
         actor: Actor,
-        (resource, into, resume, initial): (u8, u8, Resume, Option<Ask>),
+        Watch { resource, into, resume, initial, bookmarks }: Watch,
         visit: &mut Visit<'_>,
     ) {
         let Actor { client, program, .. } = actor;
@@ -157,6 +157,23 @@ impl Machine {
             self.go(&mut after, actor, declared.on_event);
             let opened = (position == 0).then_some(version);
             self.end(after, broken, Event::Delivered { actor, server, opened, revision }, visit);
+        }
+        // A bookmark says that the stream has got so far, so it comes before the next event.
+        let last = event.map_or(self.layout.last(state), |event| event - 1);
+        for revision in (from + 1..=last).filter(|_| bookmarks) {
+            for server in self.servers(state, client) {
+                if !self.is_reduced && self.layout.watermark(state, server, resource) < revision {
+                    continue;
+                }
+                let mut after = state.clone();
+                self.layout.connect(&mut after, client, server);
+                self.layout.raise(&mut after, server, resource, revision);
+                self.layout.set_position(&mut after, client, usize::from(program), revision);
+                self.layout.see(&mut after, client, resource, revision);
+                self.layout.set_version(&mut after, client, into, revision);
+                let opened = (position == 0).then_some(version);
+                self.end(after, 0, Event::Bookmark { actor, server, opened, revision }, visit);
+            }
         }
         if position > 0 && self.layout.left(state, Fault::Break) > 0 {
             let mut after = state.clone();

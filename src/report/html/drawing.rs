@@ -466,6 +466,7 @@ impl<'a> Drawing<'a> {
                     [shown(&way.request), effect.to_owned(), shown(&way.because)]
                 })
                 .collect(),
+            exploration: words::exploration(finding),
             cause: finding.consequence_of.clone().filter(|id| ids.contains(id.as_str())),
             repeats: finding.occurrences.len().saturating_sub(1),
             edges: before::edges(&certificate.facts),

@@ -93,6 +93,7 @@ function showDetail() {
       table.append(row);
     }
     aside.append(table);
+    if (finding.exploration) aside.append(element("p", "meta", finding.exploration));
   }
   section(aside, "Refuted by", finding.refuted_by);
   const alike = finding.kind === "hazard" ? raw.findings.filter(f => f.kind === "hazard" && f.rule === finding.rule && f.client === finding.client && f !== finding) : [];

@@ -183,6 +183,8 @@ pub(super) struct Finding {
     pub refuted_by: String,
     /// Other requests: request, effect, reason.
     pub prevention: Vec<[String; 3]>,
+    /// The command that compares them in every run; empty without one.
+    pub exploration: String,
     /// Id of the finding that explains it.
     pub cause: Option<String>,
     /// Number of further proofs.

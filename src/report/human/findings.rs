@@ -2,7 +2,7 @@
 
 use crate::check::{Certificate, Effect, Finding, Kind};
 use crate::explain::terminal_text::shorten;
-use crate::explain::words::{count, moment, promise, thousands};
+use crate::explain::words::{count, exploration, moment, promise, thousands};
 use crate::explain::{facts, names};
 use crate::history::History;
 use crate::report::Part;
@@ -147,7 +147,10 @@ fn prevention(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
         let because = if way.because.is_empty() { String::new() } else { format!(": {}", way.because) };
         page.labelled(BODY + 2, LABEL - 2, effect, &format!("{}{smallest}{because}", way.request))?;
     }
-    Ok(())
+    match exploration(finding) {
+        none if none.is_empty() => Ok(()),
+        text => page.paragraph(BODY + 2, Tone::Faint, &text),
+    }
 }
 
 /// The label of an effect for people.

@@ -1,6 +1,8 @@
 //! The explorer: its reductions lose no violation, `check` convicts each counterexample and no server in any run, and the
 //! shipped protocols give the published table.
 
+mod recording;
+
 use crate::support::dice::Dice;
 use crate::support::draws::seeds;
 use retrograde::check::{BrokenBy, Kind};
@@ -292,7 +294,7 @@ fn no_number_of_threads_changes_a_result() {
 
 #[test]
 fn the_protocol_of_the_page_gives_what_the_page_says() {
-    let page = include_str!("../docs/explorer.md");
+    let page = include_str!("../../docs/explorer.md");
     let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a protocol");
     let found = |fix| variant(text, fix, None, Bounds::default()).unwrap_or_else(|error| panic!("{error}"));
     let sold_twice = found(None);
@@ -420,6 +422,52 @@ fn applies_are_answered_as_a_real_server_answers_them() {
             "widgets/end:u4@111[]",
         ]
     );
+}
+
+#[test]
+fn a_bookmark_raises_the_version_of_a_stream_while_other_resources_change() {
+    let with = |bookmarks| {
+        format!(
+            r#"
+            name = "bookmarks"
+            properties = ["monotonic-reads"]
+            limits = {{ servers = 2, writes = 2, crashes = 0, breaks = 1 }}
+            [[object]]
+            key = "pods/a"
+            [[client]]
+            name = "other"
+            steps = [{{ create = "leases/l" }}, {{ create = "pods/b" }}]
+            [[client]]
+            name = "reflector"
+            steps = [
+                {{ list = "pods", into = "pods" }},
+                {{ watch = "pods", into = "pods", bookmarks = {bookmarks}, on-event = "again" }},
+                {{ name = "again", switch = true }},
+                {{ list = "pods", resource-version = "0", into = "later" }},
+            ]
+            "#
+        )
+    };
+    // A break ends the stream at the bookmark, and the new one begins there.
+    let machine = Machine::new(read(&with(true), None).unwrap()).unwrap();
+    let mut found = false;
+    let (mut known, mut open) = (HashSet::from([machine.initial()]), vec![(machine.initial(), Vec::new())]);
+    while let Some((state, path)) = open.pop() {
+        let mut successors = Vec::new();
+        machine.successors(&state, &mut |after, _| successors.push(after));
+        for (nth, after) in (0..).zip(successors) {
+            let path = [&path[..], &[nth]].concat();
+            let text = sketch(&machine, &path).expect("the run");
+            found |= text.contains("WATCH pods from 102 bookmarks as s1  ^103") && text.contains("WATCH pods from 103");
+            if known.insert(after.clone()) {
+                open.push((after, path));
+            }
+        }
+    }
+    assert!(found, "no stream is opened at a bookmark");
+    let states =
+        |bookmarks| explore(&Machine::new(read(&with(bookmarks), None).unwrap()).unwrap(), Bounds::default()).states;
+    assert!(states(true) > states(false));
 }
 
 #[test]
