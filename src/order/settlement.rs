@@ -126,7 +126,12 @@ impl Timeline {
                 _ => {}
             }
             if removes(&o) {
-                let after = if o.answered.is_some() { o.answered } else { o.asked_revision };
+                // Kubernetes 1.37 answers a deletion with the revision of the removal, older servers with the version before it.
+                let after = match o.verb {
+                    _ if !o.answered.is_some() => o.asked_revision,
+                    Verb::Delete => o.answered.previous(),
+                    _ => o.answered,
+                };
                 self.removals.push(Removal { key: o.key, uid: o.answer_uid, operation: id, after, before: None });
                 if o.answered.is_some() && o.verb != Verb::Delete {
                     let base = claim(
