@@ -118,8 +118,9 @@ impl Batch {
         // A table of one object (kubectl get pod NAME) is still a table: its rows are items, its version is the list's.
         if body.items.is_some() || body.rows.is_some() {
             answer.marks.set(Marks::LIST_ANSWER);
-            // includeObject=None gives rows without identity: then only the revision is known.
-            let nameless = body.rows.as_ref().is_some_and(|r| r.iter().any(|r| r.object.metadata.name.is_empty()));
+            // includeObject=None gives rows without identity, and a recorder may cut it off: then only the revision is known.
+            let rows = body.rows.iter().flatten().map(|row| &row.object);
+            let nameless = body.items.iter().flatten().chain(rows).any(|item| item.metadata.name.is_empty());
             if nameless {
                 answer.marks.clear(Marks::ANSWER_BODY);
             }

@@ -138,7 +138,8 @@ impl<'h> InvariantContext<'h> {
             let marks = |mark| o.marks.has(mark);
             let is_whole = marks(Marks::LIST_ANSWER) && marks(Marks::ANSWER_BODY);
             let is_part = marks(Marks::MORE_PAGES) || marks(Marks::SAVED) || marks(Marks::TRUNCATED);
-            let goes_on = matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent);
+            // The answer to a request that cannot be read may be a page, too.
+            let goes_on = matches!(o.asked, Asked::Continue | Asked::ContinueInconsistent | Asked::Invalid);
             if let Some(resource) = whole(o.scope).filter(|_| is_whole && !is_part && !goes_on) {
                 let list = order.list_revision(history, id).map(|(revision, _)| (revision, id));
                 covered.lists.entry(resource).or_default().extend(list);
