@@ -263,17 +263,22 @@ pub struct Explain {
 pub struct Explore {
     /// A shipped protocol, or a file with one (docs/explorer.md). Without it, the shipped protocols are listed. With --from: the
     /// JSON report.
+    #[arg(value_name = "PROTOCOL|REPORT")]
     pub protocol: Option<String>,
     /// Take the protocol from this finding of a report: its id or the begin of it, or its rule. Then the arguments are the JSON
     /// report and its evidence.
     #[arg(long, value_name = "FINDING", requires = "evidence")]
     pub from: Option<String>,
     /// With --from: the evidence of the report.
-    #[arg(value_name = "PATH", requires = "from")]
+    #[arg(value_name = "EVIDENCE", requires = "from")]
     pub evidence: Vec<PathBuf>,
     /// Only the protocol with this fix. `none` is the protocol without any. By default it is explored without and with each.
     #[arg(long, value_name = "FIX")]
     pub fix: Option<String>,
+    /// List the boundaries of the contract: the smallest runs in which a server may answer one form of a read as it may never
+    /// answer another one. For tests of API servers and caches; --json gives them for programs.
+    #[arg(long, conflicts_with_all = ["protocol", "fix", "output", "minimise"])]
+    pub boundaries: bool,
     /// Print the text of the protocol, as a begin for one of your own.
     #[arg(long, requires = "protocol")]
     pub print: bool,

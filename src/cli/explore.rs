@@ -1,6 +1,7 @@
 //! `retrograde explore`: explores a protocol and its fixes.
 
 use super::args::{Declared, Evidence, Explore};
+use super::console::tell;
 use super::exit::Exit;
 use super::output::Destination;
 use super::plan::Input;
@@ -13,8 +14,8 @@ use crate::explore::{
 use crate::history::{Nature, sketch};
 use crate::ingest::limits::LONGEST_RULES_FILE;
 use crate::order::Order;
-use crate::report::exploration;
 use crate::report::page::{Column, Look, Page, Row, Tone};
+use crate::report::{boundaries, exploration};
 use anyhow::{Context, anyhow, bail};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -28,6 +29,9 @@ const UNSHOWN: &str = "No run of this protocol shows the finding. A protocol doe
 /// Explores a protocol, and writes the table of its fixes with a shortest counterexample.
 pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let look = Look { verbose: typed.verbose, ..look };
+    if typed.boundaries {
+        return list_boundaries(typed.json.as_deref(), look, out);
+    }
     let Some(protocol) = &typed.protocol else { return list(look, out) };
     let text = match &typed.from {
         Some(finding) => recorded(finding, &typed)?,
@@ -54,7 +58,8 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
     let output = typed.output.as_deref().map(new_folder).transpose()?;
     let json = typed.json.as_deref().map(|path| Destination::of(path, |_| None)).transpose()?;
     let bounds = Bounds { steps: typed.steps, states: typed.states, time: typed.time_budget };
-    if let Some(threads) = typed.threads {
+    // Reading the evidence has started them already.
+    if let Some(threads) = typed.threads.filter(|_| typed.from.is_none()) {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("starting threads")?;
     }
     let mut variants = Vec::new();
@@ -62,7 +67,7 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         let limits = limits(&typed, read.limits());
         variants.push(variant(&text, *fix, Some(limits), bounds).map_err(mistakes)?);
     }
-    let is_unshown = typed.from.is_some() && variants.first().is_some_and(|variant| variant.is_safe() != Some(false));
+    let is_unshown = typed.from.is_some() && variants.first().is_some_and(|variant| variant.is_safe() == Some(true));
     let is_json_alone = json.as_ref().is_some_and(Destination::is_stdout);
     if !is_json_alone {
         let mut page = Page::new(out, look);
@@ -75,7 +80,8 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
         }
     }
     if let Some(json) = json {
-        json.write(|out| exploration::json(out, &read.name, &variants))?;
+        let is_shown = typed.from.is_some().then_some(!is_unshown);
+        json.write(|out| exploration::json(out, &read.name, is_shown, &variants))?;
     }
     if let Some(folder) = output {
         match shortest(&variants) {
@@ -83,7 +89,7 @@ pub fn run(typed: Explore, look: Look, out: &mut dyn Write) -> anyhow::Result<Ex
                 let mut silent = std::io::sink();
                 write_evidence(folder, found, if is_json_alone { &mut silent } else { out })?;
             }
-            None => bail!("no run breaks a property, so there is nothing to write into {}", folder.display()),
+            None => tell(format_args!("no run breaks a property, so nothing is written into {}", folder.display())),
         }
     }
     Ok(if is_unshown { Exit::Unknown } else { exit(&variants) })
@@ -109,12 +115,25 @@ fn list(look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Holds)
 }
 
+/// The boundaries of the contract, for people or as JSON.
+fn list_boundaries(json: Option<&Path>, look: Look, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let found = explore::boundaries().map_err(|error| anyhow!("{error}"))?;
+    let to = json.map(|path| Destination::of(path, |_| None)).transpose()?;
+    if !to.as_ref().is_some_and(Destination::is_stdout) {
+        boundaries::write(&mut Page::new(out, look), &found)?;
+    }
+    if let Some(to) = to {
+        to.write(|out| boundaries::json(out, &found))?;
+    }
+    Ok(Exit::Holds)
+}
+
 /// The protocol of a finding.
 fn recorded(wanted: &str, typed: &Explore) -> anyhow::Result<String> {
     let report = Path::new(typed.protocol.as_deref().unwrap_or_default());
     let report: crate::verify::Report = super::saved_report("the report", report)?;
     let findings: Vec<_> = report.histories.iter().flat_map(|history| &history.findings).collect();
-    let is_wanted = |id: &str, rule: &str| id.starts_with(wanted) || rule == wanted;
+    let is_wanted = |id: &str, rule: &str| !wanted.is_empty() && id.starts_with(wanted) || rule == wanted;
     let named: Vec<_> = findings.iter().filter(|finding| is_wanted(&finding.id, &finding.rule)).collect();
     let listed = |findings: &mut dyn Iterator<Item = String>| findings.take(20).collect::<Vec<_>>().join("\n");
     let words = |id: &str, rule: &str| format!("  {} {}", visible(id), visible(rule));
@@ -206,6 +225,13 @@ fn new_folder(path: &Path) -> anyhow::Result<&Path> {
     }
 }
 
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// Writes a run as evidence, and how `check` is called on it.
 fn write_evidence(folder: &Path, found: &Counterexample, out: &mut dyn Write) -> anyhow::Result<()> {
     let evidence = sketch::evidence(&found.sketch).map_err(|error| anyhow!("{error}"))?;
@@ -221,13 +247,13 @@ fn write_evidence(folder: &Path, found: &Counterexample, out: &mut dyn Write) ->
     let mut command = "retrograde check".to_owned();
     if !found.rules.is_empty() {
         write("rules.toml", &found.rules)?;
-        command += &format!(" --rules {}", folder.join("rules.toml").display());
+        command += &format!(" --rules {}", quoted(&folder.join("rules.toml")));
     }
     for source in &evidence.sources {
         command += &format!(" --source '{source}'");
     }
     for (name, _) in &evidence.files {
-        command += &format!(" {}", folder.join(name).display());
+        command += &format!(" {}", quoted(&folder.join(name)));
     }
     writeln!(
         out,

@@ -12,7 +12,8 @@ type Managers = BTreeMap<String, BTreeSet<Path>>;
 
 /// An object after an apply; `None` if another manager has one of the fields with another value.
 pub fn applied(before: Option<&Value>, sent: &Value, manager: &str, force: bool) -> Option<Value> {
-    let mut after = before.cloned().unwrap_or_else(|| json!({}));
+    let mut after = opened(before.cloned().unwrap_or_else(|| json!({})));
+    let sent = &opened(sent.clone());
     let mut managers = managers(&after);
     let own = managers.remove(manager).unwrap_or_default();
     let fields = fields(sent);
@@ -42,8 +43,8 @@ pub fn applied(before: Option<&Value>, sent: &Value, manager: &str, force: bool)
 
 /// An object after a write that is no apply: its manager has each field that it changed, and no other manager has it.
 pub fn written(before: Option<&Value>, after: &Value, manager: &str) -> Value {
-    let nothing = json!({});
-    let before = before.unwrap_or(&nothing);
+    let before = &opened(before.cloned().unwrap_or_else(|| json!({})));
+    let after = &opened(after.clone());
     let mut managers = managers(before);
     let (old, new) = (fields(before), fields(after));
     let changed = |path: &&Path| at(before, path) != at(after, path);
@@ -117,6 +118,28 @@ fn managers(value: &Value) -> Managers {
 fn with(mut value: Value, mut managers: Managers) -> Value {
     managers.retain(|_, fields| !fields.is_empty());
     value["metadata"]["managedFields"] = json!(managers);
+    closed(value)
+}
+
+/// An object with its finalizers as a map: they are a set, of which each manager has members.
+fn opened(mut value: Value) -> Value {
+    let finalizers = value.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
+    if let Some(finalizers) = finalizers
+        && let Some(names) = finalizers.as_array()
+    {
+        *finalizers = names.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), json!(true))).collect();
+    }
+    value
+}
+
+/// The object with its finalizers as a list.
+fn closed(mut value: Value) -> Value {
+    let finalizers = value.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
+    if let Some(finalizers) = finalizers
+        && let Some(names) = finalizers.as_object()
+    {
+        *finalizers = names.keys().map(String::as_str).collect();
+    }
     value
 }
 
@@ -162,6 +185,20 @@ mod tests {
         let sent = json!({"spec": {"image": "a"}, "metadata": {"labels": {"app": "web"}}});
         let made = applied(None, &sent, "ann", false).unwrap();
         assert_eq!(apply(&made, sent, "ann"), Some(made));
+    }
+
+    #[test]
+    fn finalizers_are_a_set_of_which_each_manager_has_members() {
+        let finalizer = |names: &[&str]| json!({"metadata": {"finalizers": names}});
+        let made = applied(None, &finalizer(&["a"]), "ann", false).unwrap();
+        let both = apply(&made, finalizer(&["b"]), "bob").unwrap();
+        assert_eq!(both["metadata"]["finalizers"], json!(["a", "b"]));
+        let less = apply(&both, json!({}), "ann").unwrap();
+        assert_eq!(less["metadata"]["finalizers"], json!(["b"]));
+        let mut removed = both.clone();
+        removed["metadata"]["finalizers"] = json!(["a"]);
+        let removed = written(Some(&both), &removed, "ops");
+        assert_eq!(apply(&removed, finalizer(&["b"]), "bob").unwrap()["metadata"]["finalizers"], json!(["a", "b"]));
     }
 
     #[test]

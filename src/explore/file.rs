@@ -7,6 +7,7 @@ use super::protocol::{
     Act, Ask, Client, Key, Limits, Preconditions, Property, PropertyKind, Protocol, Resource, Resume, STOP, Server,
     Step, Variable, VariableKind, Watch,
 };
+use super::state::PREMISES;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -90,6 +91,8 @@ struct WrittenStep {
     into: Option<String>,
     resource_version: Option<String>,
     #[serde(default)]
+    exact: bool,
+    #[serde(default)]
     initial_events: bool,
     #[serde(default)]
     bookmarks: bool,
@@ -127,6 +130,8 @@ struct Rules {
 struct WrittenAllocation {
     resource: String,
     value: Vec<String>,
+    #[serde(flatten)]
+    rest: toml::Table,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,6 +141,8 @@ struct WrittenInvariant {
     expression: String,
     #[serde(default)]
     scope: String,
+    #[serde(flatten)]
+    rest: toml::Table,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -388,6 +395,11 @@ impl Reader<'_> {
         if programs.is_empty() {
             self.mistakes.push(format!("client `{}`: steps or programs are expected", written.name));
         }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if written.name.is_empty() || !written.name.chars().all(is_plain) {
+            self.mistakes
+                .push(format!("a name of letters, digits, `.`, `-` and `_` is expected, found `{}`", written.name));
+        }
         let variables = self.variables(written, &programs);
         let mut ranges = Vec::new();
         for program in &programs {
@@ -481,7 +493,13 @@ impl Reader<'_> {
         let because = written.because.iter().filter_map(|(name, key)| {
             Some((self.variable(place, Some(name), variables)?, self.key(key, place.client)?))
         });
-        let because = because.collect();
+        let because: Vec<(u8, u8)> = because.collect();
+        if because.len() > PREMISES {
+            self.mistake(
+                place,
+                format!("at most {PREMISES} premises in `because` are expected, found {}", because.len()),
+            );
+        }
         Step { act, because, ..step }
     }
 
@@ -555,10 +573,15 @@ impl Reader<'_> {
     }
 
     fn ask(&mut self, written: &WrittenStep, place: &Place<'_>, variables: &[Variable]) -> Ask {
+        let names_version = !matches!(written.resource_version.as_deref(), None | Some("unset" | "0"));
+        if written.exact && !(names_version && written.list.is_some()) {
+            self.mistake(place, "`exact` needs a list whose resource-version is a variable".to_owned());
+        }
         match written.resource_version.as_deref() {
             None | Some("unset") => Ask::Unset,
             Some("0") => Ask::Any,
             Some(name) => match variables.iter().position(|variable| variable.name == name) {
+                Some(at) if written.exact => Ask::Exact(at as u8),
                 Some(at) => Ask::NotOlderThan(at as u8),
                 None => {
                     let message = format!("resource-version is \"unset\", \"0\" or a variable, found `{name}`");
@@ -606,8 +629,12 @@ impl Reader<'_> {
                 "dangling-reference" => PropertyKind::DanglingReference,
                 "stale-premise" => PropertyKind::StalePremise,
                 "double-allocation" => {
-                    for WrittenAllocation { resource, value } in &rules.allocation {
+                    for WrittenAllocation { resource, value, rest } in &rules.allocation {
                         self.check_resource(resource);
+                        self.refuse(&place, rest, &["name", "what", "title"]);
+                        if value.len() != 1 || value.iter().any(|path| path.contains('[')) {
+                            self.mistake(&place, "an allocation needs one path of a field as its `value`".to_owned());
+                        }
                         let kind = PropertyKind::DoubleAllocation {
                             resource: self.resource(resource),
                             field: value.first().cloned().unwrap_or_default(),
@@ -626,7 +653,8 @@ impl Reader<'_> {
             };
             properties.push(Property { name: name.clone(), kind });
         }
-        for WrittenInvariant { name, resource, expression, scope } in &rules.invariant {
+        for WrittenInvariant { name, resource, expression, scope, rest } in &rules.invariant {
+            self.refuse(&place, rest, &["title", "message", "message-expression", "severity"]);
             if scope != "live" {
                 self.mistake(&place, format!("invariant `{name}`: the scope `live` is expected"));
                 continue;
@@ -639,6 +667,13 @@ impl Reader<'_> {
             }
         }
         properties
+    }
+
+    /// Refuses members of a rules file that would narrow a condition: without them it would be another one.
+    fn refuse(&mut self, place: &Place<'_>, members: &toml::Table, known: &[&str]) {
+        for member in members.keys().filter(|member| !known.contains(&member.as_str())) {
+            self.mistake(place, format!("the explorer does not have `{member}`; write it into the expression"));
+        }
     }
 
     fn mistake(&mut self, place: &Place<'_>, message: String) {

@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod boundary;
 mod catalogue;
 mod content;
 mod error;
@@ -42,6 +43,7 @@ mod state;
 mod system;
 mod variant;
 
+pub use boundary::{Action, Boundary, boundaries};
 pub use catalogue::{PROTOCOLS, shipped};
 pub use error::ProtocolError;
 pub use file::{Fix, fixes, read};

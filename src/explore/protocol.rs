@@ -117,6 +117,8 @@ pub(super) enum Ask {
     Any,
     /// The version of a variable, or a later one.
     NotOlderThan(u8),
+    /// Exactly the version of a variable.
+    Exact(u8),
 }
 
 /// The version from which a broken stream resumes.

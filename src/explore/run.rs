@@ -166,10 +166,13 @@ impl Run<'_> {
         match ask {
             Ask::Unset => String::new(),
             Ask::Any => " rv=0".to_owned(),
-            Ask::NotOlderThan(variable) => match self.machine.layout.version(before, actor.client, variable) {
+            Ask::NotOlderThan(variable) => match self.machine.known_version(before, actor.client, variable) {
                 0 => " rv=0".to_owned(),
                 version => format!(" atleast={}", revision(version)),
             },
+            Ask::Exact(variable) => {
+                format!(" exact={}", revision(self.machine.layout.version(before, actor.client, variable)))
+            }
         }
     }
 
@@ -317,6 +320,11 @@ impl Run<'_> {
                 fields.push("gone".to_owned());
                 format!("{}:u{}@{}[{}]", self.key(key), change.uid, revision(version), fields.join(" "))
             }
+            (Outcome::Committed(at), Some((_, change))) if is_gone(at) && machine.shows_revision(after, at) => {
+                let mut fields = self.attributes(&machine.contents.value(change.content), before);
+                fields.push("gone".to_owned());
+                format!("{}:u{}@{}{}", self.key(key), change.uid, revision(at), bracketed(&fields))
+            }
             (Outcome::Committed(at), _) if is_gone(at) => format!("ok:u{}", machine.layout.change(after, at).uid),
             (Outcome::Committed(at), None) if !matches!(step.act, Act::Create { .. }) => {
                 let mut fields =
@@ -427,7 +435,14 @@ fn bracketed(attributes: &[String]) -> String {
 fn flatten(value: &Json, path: &str, visit: &mut dyn FnMut(&str, &Json)) {
     match value {
         Json::Object(fields) => {
-            fields.iter().for_each(|(name, value)| flatten(value, &format!("{path}.{name}"), visit))
+            for (name, value) in fields {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+                let step = match !name.is_empty() && name.chars().all(is_plain) {
+                    true => format!(".{name}"),
+                    false => format!("[{}]", Json::from(name.as_str())),
+                };
+                flatten(value, &format!("{path}{step}"), visit);
+            }
         }
         value => visit(path, value),
     }

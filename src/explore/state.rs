@@ -16,6 +16,9 @@ pub const NO_CLIENT: u8 = u8::MAX;
 /// The key of the first change, which makes the empty store a revision of its own.
 pub const NO_KEY: u8 = u8::MAX;
 
+/// The position of a stream whose version was answered with 410.
+pub const EXPIRED: u8 = u8::MAX;
+
 /// For each server, its name before a renaming.
 pub type ServerOrder = [u8; 8];
 
@@ -26,7 +29,10 @@ const HEAD: usize = 5;
 const CHANGE: usize = 5;
 
 /// Bytes of a write without an answer that may still be committed.
-const LATE: usize = 6;
+const LATE: usize = 6 + PREMISES;
+
+/// Premises of a write, at most.
+pub const PREMISES: usize = 4;
 
 /// A state of a [`Machine`](super::Machine). It is opaque: its places depend on the protocol.
 #[derive(Clone, Debug)]
@@ -81,6 +87,8 @@ pub struct LateWrite {
     pub version: u8,
     /// The uid in the precondition; 0: none.
     pub uid: u8,
+    /// The versions on which the decision rests, in the order of the step's `because`.
+    pub premises: [u8; PREMISES],
 }
 
 /// Faults that are counted.
@@ -284,10 +292,10 @@ impl Layout {
         state.bytes[self.client(client) + 1 + self.resources + usize::from(resource)]
     }
 
-    /// Remembers a client's write.
-    pub fn note_write(&self, state: &mut State, client: u8, resource: u8, revision: u8) {
+    /// Remembers a client's write, and for barriers its revision, if the answer has it.
+    pub fn note_write(&self, state: &mut State, client: u8, resource: u8, (revision, is_shown): (u8, bool)) {
         state.bytes[self.client(client) + 1 + self.resources + usize::from(resource)] = revision;
-        if let Some(own) = self.own {
+        if let Some(own) = self.own.filter(|_| is_shown) {
             state.bytes[own + usize::from(client) * self.resources + usize::from(resource)] = revision;
         }
     }
@@ -353,6 +361,7 @@ impl Layout {
                 content,
                 version: bytes[4],
                 uid: bytes[5],
+                premises: std::array::from_fn(|nth| bytes[6 + nth]),
             };
             Some((nth, write))
         })
@@ -364,7 +373,8 @@ impl Layout {
         let Some(at) = free else { return false };
         let [low, high] = write.content.to_le_bytes();
         let bytes = [write.client + 1, write.step, low, high, write.version, write.uid];
-        state.bytes[at..at + LATE].copy_from_slice(&bytes);
+        state.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+        state.bytes[at + bytes.len()..at + LATE].copy_from_slice(&write.premises);
         self.sort_late_writes(state);
         true
     }

@@ -133,6 +133,9 @@ pub fn run(page: &mut Page<'_>, found: &Counterexample) -> io::Result<()> {
 struct Document<'v> {
     schema: &'static str,
     protocol: &'v str,
+    /// For a protocol from a finding: whether a run without any fix shows it. If not, no variant counts as safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shows_finding: Option<bool>,
     variants: Vec<WrittenVariant<'v>>,
 }
 
@@ -162,7 +165,7 @@ struct WrittenProperty<'v> {
 }
 
 /// Writes the same as JSON.
-pub fn json(out: &mut dyn io::Write, name: &str, variants: &[Variant]) -> io::Result<()> {
+pub fn json(out: &mut dyn io::Write, name: &str, shows_finding: Option<bool>, variants: &[Variant]) -> io::Result<()> {
     let variants = variants
         .iter()
         .map(|variant| WrittenVariant {
@@ -187,6 +190,6 @@ pub fn json(out: &mut dyn io::Write, name: &str, variants: &[Variant]) -> io::Re
                 .collect(),
         })
         .collect();
-    serde_json::to_writer_pretty(&mut *out, &Document { schema: SCHEMA, protocol: name, variants })?;
+    serde_json::to_writer_pretty(&mut *out, &Document { schema: SCHEMA, protocol: name, shows_finding, variants })?;
     writeln!(out)
 }

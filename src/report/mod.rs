@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod boundaries;
 pub(crate) mod calls;
 pub(crate) mod cause_tree;
 pub(crate) mod cluster;

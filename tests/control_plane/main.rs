@@ -12,6 +12,7 @@ mod expected;
 use expected::{EXPECTED, Expected};
 use libtest_mimic::{Arguments, Failed, Trial};
 use retrograde::check::{BrokenBy, Judgement, Kind};
+use retrograde::explore::Boundary;
 use retrograde::history::{self, Domains, History};
 use retrograde::ingest::{self, SourceRule};
 use std::collections::BTreeSet;
@@ -37,6 +38,11 @@ fn main() {
         Trial::test(title, move || judge(binaries, expected)).with_ignored_flag(ignored)
     });
     let mut trials: Vec<Trial> = trials.collect();
+    let boundaries = retrograde::explore::boundaries().unwrap_or_default();
+    trials.extend(boundaries.into_iter().map(|boundary| {
+        let title = format!("{} is answered as {} excludes", boundary.row, boundary.other);
+        Trial::test(title, move || is_a_boundary(binaries, &boundary)).with_ignored_flag(ignored)
+    }));
     trials.push(Trial::test("every view is known", || match EXPECTED.iter().find(|e| !VIEWS.contains(&e.view)) {
         Some(expected) => Err(format!("{}: no view {}", expected.scenario, expected.view).into()),
         None => Ok(()),
@@ -101,6 +107,66 @@ fn judge(binaries: &Result<PathBuf, String>, expected: &Expected) -> Result<(), 
     }
     report.extend(grave.map(|finding| format!("  {}: {}\n", finding.rule, finding.summary)));
     Err(format!("{}\n{report}", folder.display()).into())
+}
+
+/// A server may answer the read of a boundary so, and the same answer to the other form of the read is a violation.
+fn is_a_boundary(binaries: &Result<PathBuf, String>, boundary: &Boundary) -> Result<(), Failed> {
+    let binaries = binaries.as_ref().map_err(Failed::from)?;
+    let folder = RECORDED.get_or_init(|| recorded(binaries)).as_ref().map_err(Failed::from)?;
+    let folder = folder.join("boundaries").join(format!("{}-not-{}", boundary.row, boundary.other));
+    if let Ok(why) = std::fs::read_to_string(folder.join("failed")) {
+        return Err(why.into());
+    }
+    let by_server = |folder: &Path, view: &str| -> Result<Vec<String>, Failed> {
+        let (_, judgement) = judged(folder, view)?;
+        let grave = judgement.findings.into_iter().filter(|finding| finding.kind == Kind::Violation);
+        Ok(grave.filter(|finding| finding.broken_by == BrokenBy::Server).map(|finding| finding.summary).collect())
+    };
+    let found = [by_server(&folder, "all")?, by_server(&folder, "captures")?].concat();
+    if !found.is_empty() {
+        return Err(format!("{}: {found:?}", folder.display()).into());
+    }
+    // The twin: the captures with the other form in the place of the read.
+    let twin = folder.join("twin");
+    std::fs::create_dir_all(&twin)?;
+    let captures = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
+    let captures: Vec<PathBuf> = captures.filter(|path| path.extension().is_some_and(|e| e == "jsonl")).collect();
+    let known = captures.iter().find_map(|path| known(&std::fs::read_to_string(path).ok()?)).unwrap_or_default();
+    let query = |template: &str| template.replace("{known}", &known);
+    let (read, other) = (query(boundary.query), query(boundary.other_query));
+    for path in captures {
+        let mut text = std::fs::read_to_string(&path)?;
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("reader")) {
+            text = with_query(&text, &read, &other);
+        }
+        std::fs::write(twin.join(path.file_name().unwrap_or_default()), text)?;
+    }
+    match by_server(&twin, "captures")?.is_empty() {
+        true => Err(format!("{}: no server is convicted of the answer to {}", twin.display(), boundary.other).into()),
+        false => Ok(()),
+    }
+}
+
+/// The version of the last list in a capture.
+fn known(capture: &str) -> Option<String> {
+    let lines = capture.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut lists = lines.filter(|line| line["body"]["items"].is_array());
+    lists.next_back().and_then(|line| Some(line["body"]["metadata"]["resourceVersion"].as_str()?.to_owned()))
+}
+
+/// A capture whose reads have another query.
+fn with_query(capture: &str, query: &str, other: &str) -> String {
+    let with = |line: &str| -> String {
+        let Ok(mut line) = serde_json::from_str::<serde_json::Value>(line) else { return line.to_owned() };
+        if let Some(uri) = line.get("uri").and_then(|uri| uri.as_str()).map(str::to_owned) {
+            let (path, found) = uri.split_once('?').unwrap_or((&uri, ""));
+            if found == query {
+                line["uri"] = format!("{path}?{other}").trim_end_matches('?').into();
+            }
+        }
+        line.to_string()
+    };
+    capture.lines().map(|line| with(line) + "\n").collect()
 }
 
 fn line(history: &History, finding: &retrograde::check::Finding) -> String {

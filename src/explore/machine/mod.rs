@@ -173,7 +173,10 @@ impl Machine {
         machine.settle_all(&mut initial);
         machine.layout.sort_servers(&mut initial, machine.protocol.clients.len());
         machine.initial = initial;
-        Ok(machine)
+        match machine.broken_at_begin() {
+            Some(name) => Err(format!("`{name}` is false for the objects at the begin already").into()),
+            None => Ok(machine),
+        }
     }
 
     /// The expression that could not be evaluated, and why.
@@ -358,8 +361,19 @@ impl Machine {
     fn shows_own_writes(&self, state: &State, Actor { client, step, .. }: Actor) -> bool {
         self.protocol.steps[usize::from(step)].barrier.is_none_or(|variable| {
             let kind = self.protocol.clients[usize::from(client)].variables[usize::from(variable)].kind;
-            self.layout.version(state, client, variable) >= self.layout.own(state, client, self.resource(kind))
+            self.known_version(state, client, variable) >= self.layout.own(state, client, self.resource(kind))
         })
+    }
+
+    /// The version that a request can take from a variable; 0: none. A list has one, an object has its own, and 404 has none.
+    pub(in crate::explore) fn known_version(&self, state: &State, client: u8, variable: u8) -> u8 {
+        match self.protocol.clients[usize::from(client)].variables[usize::from(variable)].kind {
+            VariableKind::Resource(_) => self.layout.version(state, client, variable),
+            VariableKind::Object(_) => {
+                let version = self.layout.entry(state, client, variable, 0);
+                if version > 0 && self.layout.change(state, version).content > 0 { version } else { 0 }
+            }
+        }
     }
 
     /// The change that a client's variable holds for a key.

@@ -29,8 +29,7 @@ impl Machine {
             let is_broken = match property.kind {
                 PropertyKind::NameReuse => sent.uid > 0 && current.is_some_and(|(_, change)| change.uid != sent.uid),
                 PropertyKind::DanglingReference => {
-                    let read =
-                        declared.because.iter().map(|(variable, key)| self.entry(state, sent.client, *variable, *key));
+                    let read = sent.premises.iter().take(declared.because.len()).copied();
                     let read = read.filter(|version| *version > 0).map(|version| self.layout.change(state, version));
                     let mut others = read.chain(base).filter(|read| read.content > 0 && read.uid != change.uid);
                     others.any(|read| self.is_dangling(state, read.content))
@@ -41,8 +40,7 @@ impl Machine {
                             (2..=self.layout.last(state)).find(|at| self.layout.change(state, *at).uid == change.uid);
                         let made =
                             created.is_some_and(|created| self.layout.change(state, created).client == sent.client);
-                        declared.because.iter().any(|(variable, key)| {
-                            let known = self.entry(state, sent.client, *variable, *key);
+                        declared.because.iter().zip(sent.premises).any(|((_, key), known)| {
                             let is_absence = known == 0 || self.layout.change(state, known).content == 0;
                             // The process knows what it created, but an absence is a premise of everything that it deletes.
                             (is_absence || !made)
@@ -102,6 +100,18 @@ impl Machine {
             broken |= u32::from(is_broken) << at;
         }
         broken
+    }
+
+    /// An invariant that is false at the begin, so that no transition breaks it.
+    pub(super) fn broken_at_begin(&self) -> Option<&str> {
+        let is_false = |kind: &PropertyKind| match kind {
+            PropertyKind::Invariant { resource, expression } => {
+                let computed = self.knowledge.of_etcd(self.parts(), &self.initial, *resource, *expression);
+                computed == Some(Computed::Truth(false))
+            }
+            _ => false,
+        };
+        self.protocol.properties.iter().find(|property| is_false(&property.kind)).map(|property| &*property.name)
     }
 
     /// The value of a field of a content, by its path.

@@ -3,7 +3,7 @@
 use super::{Actor, Event, Machine, Visit};
 use crate::explore::knowledge::keys;
 use crate::explore::protocol::{Ask, PropertyKind, Resume, VariableKind, Watch};
-use crate::explore::state::{Fault, NO_SERVER, State};
+use crate::explore::state::{EXPIRED, Fault, NO_SERVER, State};
 use crate::explore::system::Broken;
 
 impl Machine {
@@ -41,7 +41,14 @@ impl Machine {
         let next = self.protocol.steps[usize::from(actor.step)].next;
         let answer = |server: u8, revision: u8, visit: &mut Visit<'_>| {
             let mut after = state.clone();
-            let broken = self.observe(&mut after, actor.client, kind, into, revision);
+            let broken = match ask {
+                // A client that asks for a version of the past does not go back by it.
+                Ask::Exact(_) => {
+                    self.learn(&mut after, actor.client, kind, into, revision);
+                    0
+                }
+                _ => self.observe(&mut after, actor.client, kind, into, revision),
+            };
             if server != NO_SERVER {
                 self.layout.connect(&mut after, actor.client, server);
                 self.layout.raise(&mut after, server, self.resource(kind), revision);
@@ -61,7 +68,12 @@ impl Machine {
             // The most recent state may come from any server.
             Ask::Unset => return visit(NO_SERVER, last),
             Ask::Any => 0,
-            Ask::NotOlderThan(variable) => self.layout.version(state, client, variable),
+            Ask::NotOlderThan(variable) => self.known_version(state, client, variable),
+            // Nothing is known of a version that was never read.
+            Ask::Exact(variable) => match self.layout.version(state, client, variable) {
+                0 => return,
+                version => return visit(NO_SERVER, version),
+            },
         };
         for server in self.servers(state, client) {
             let watermark = self.layout.watermark(state, server, resource);
@@ -103,12 +115,17 @@ impl Machine {
         if matches!(kind, VariableKind::Resource(_)) {
             self.layout.see(state, client, resource, revision);
         }
+        self.learn(state, client, kind, into, revision);
+        broken
+    }
+
+    /// A variable of a client holds the state at a revision.
+    fn learn(&self, state: &mut State, client: u8, kind: VariableKind, into: u8, revision: u8) {
         self.layout.set_version(state, client, into, revision);
         for (nth, key) in keys(&self.protocol, kind).into_iter().enumerate() {
             let version = self.layout.version_at(state, key, revision);
             self.layout.set_entry(state, client, into, nth, version);
         }
-        broken
     }
 
     pub(super) fn watch(
@@ -122,7 +139,9 @@ impl Machine {
         let declared = &self.protocol.steps[usize::from(actor.step)];
         let position = self.layout.position(state, client, usize::from(program));
         let version = self.layout.version(state, client, into);
-        if version == 0 {
+        let (position, has_expired) = if position == EXPIRED { (0, true) } else { (position, false) };
+        // After 410, a stream with the initial events begins again, and another one goes on from what was listed since.
+        if version == 0 || has_expired && initial.is_some() {
             if let Some(ask) = initial {
                 let mut begin = |server: u8, revision: u8| {
                     let mut after = state.clone();
@@ -185,7 +204,7 @@ impl Machine {
         if event.is_some() && self.layout.left(state, Fault::Expiration) > 0 {
             let mut after = state.clone();
             self.layout.spend(&mut after, Fault::Expiration);
-            self.layout.set_position(&mut after, client, usize::from(program), 0);
+            self.layout.set_position(&mut after, client, usize::from(program), EXPIRED);
             self.layout.connect(&mut after, client, NO_SERVER);
             self.go(&mut after, actor, declared.on_expired);
             self.end(after, 0, Event::Expired { actor }, visit);

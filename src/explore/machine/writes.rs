@@ -4,7 +4,7 @@ use super::{Actor, Event, Machine, Outcome, Visit};
 use crate::explore::content::{ContentId, ManagedKind};
 use crate::explore::knowledge::Computed;
 use crate::explore::protocol::{Act, Preconditions};
-use crate::explore::state::{Change, Fault, LateWrite, State};
+use crate::explore::state::{Change, Fault, LateWrite, PREMISES, State};
 use crate::explore::system::Broken;
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,8 @@ impl Machine {
         let unanswered = after.clone();
         let resource = self.protocol.keys[usize::from(self.target(actor.step))].resource;
         if let Outcome::Committed(revision) = outcome {
-            self.layout.note_write(&mut after, actor.client, resource, revision);
+            let is_shown = self.shows_revision(&after, revision);
+            self.layout.note_write(&mut after, actor.client, resource, (revision, is_shown));
         }
         let next = match outcome {
             Outcome::Conflict | Outcome::Invalid => declared.on_conflict,
@@ -72,6 +73,15 @@ impl Machine {
         }
     }
 
+    /// Whether the answer to a write shows its revision. For some resources, the answer to a deletion is the object with the
+    /// revision of its removal, and for all others a Status without one (seen from kube-apiserver 1.37).
+    pub(in crate::explore) fn shows_revision(&self, state: &State, revision: u8) -> bool {
+        const OBJECTS: [&str; 5] = ["namespaces", "persistentvolumeclaims", "pods", "serviceaccounts", "services"];
+        let change = self.layout.change(state, revision);
+        let resource = self.protocol.keys[usize::from(change.key)].resource;
+        change.content > 0 || OBJECTS.contains(&&*self.protocol.resources[usize::from(resource)].name)
+    }
+
     /// The key of a write.
     pub(in crate::explore) fn target(&self, step: u8) -> u8 {
         match self.protocol.steps[usize::from(step)].act {
@@ -91,7 +101,11 @@ impl Machine {
             Act::Delete { base, preconditions, .. } => (None, base, preconditions),
             _ => return None,
         };
-        let mut sent = LateWrite { client, step, content: 0, version: 0, uid: 0 };
+        let mut sent = LateWrite { client, step, content: 0, version: 0, uid: 0, premises: [0; PREMISES] };
+        let because = &self.protocol.steps[usize::from(step)].because;
+        for (known, (variable, key)) in sent.premises.iter_mut().zip(because) {
+            *known = self.entry(state, client, *variable, *key);
+        }
         if let Some(variable) = base {
             if self.layout.version(state, client, variable) == 0 {
                 return None;

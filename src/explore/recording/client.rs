@@ -1,7 +1,7 @@
 //! The client of a finding, as its requests show it: how it lists, watches and writes, and with which options.
 
 use super::{Scene, WriteKind};
-use crate::history::{Asked, DeliveryKind, KeyId, Operation, OperationId, ResourceId, Verb};
+use crate::history::{Asked, DeliveryKind, KeyId, Marks, Operation, OperationId, ResourceId, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version that a read asks for. The weakest comes first.
@@ -91,18 +91,18 @@ impl Client {
             writes: Vec::new(),
             switches: false,
             servers: 2,
-            crashes: scene.lives.len() - 1,
+            // Every run has these faults, whether the recorded one had them or not.
+            crashes: (scene.lives.len() - 1).max(1),
             breaks: 0,
             expirations: 0,
             timeouts: 0,
         };
         let mut servers = BTreeSet::new();
         for life in &scene.lives {
-            let (mut of_life, mut watches, mut relists) = (BTreeSet::new(), 0, 0);
+            let (mut of_life, mut watches) = (BTreeSet::new(), 0);
             for (_, o) in scene.requests(*life) {
                 if scene.covered(o).is_some() {
                     watches += usize::from(o.verb == Verb::Watch);
-                    relists += usize::from(o.verb == Verb::List && watches > 0);
                 } else if !(o.verb == Verb::Get && scene.keys.contains_key(&o.key)) {
                     continue;
                 } else if !client.gets.contains(&(o.key, Ask::of(o))) {
@@ -112,7 +112,7 @@ impl Client {
             }
             client.switches |= of_life.len() > 1;
             client.breaks = client.breaks.max(watches);
-            client.expirations = client.expirations.max(relists);
+            client.expirations = client.breaks.min(1);
             servers.extend(of_life);
         }
         client.servers = servers.len().clamp(2, 3);
@@ -141,6 +141,7 @@ impl Client {
             let o = scene.history.operation(id);
             let kind = match o.verb {
                 Verb::Create => WriteKind::Create,
+                Verb::Patch if o.marks.has(Marks::APPLY) => WriteKind::Apply,
                 Verb::Update | Verb::Patch => WriteKind::Patch,
                 Verb::Delete => WriteKind::Delete,
                 _ => return None,
@@ -150,6 +151,7 @@ impl Client {
         let all: BTreeMap<OperationId, WriteKind> = at_fault.chain(committed).collect();
         for (id, kind) in all {
             let o = scene.history.operation(id);
+            let kind = if o.marks.has(Marks::APPLY) { WriteKind::Apply } else { kind };
             self.timeouts |= usize::from(!o.is_answered());
             let write = OwnWrite {
                 key: o.key,

@@ -79,6 +79,7 @@ struct Write {
 enum WriteKind {
     Create,
     Patch,
+    Apply,
     Delete,
 }
 
@@ -87,6 +88,7 @@ impl WriteKind {
         match self {
             WriteKind::Create => "create",
             WriteKind::Patch => "patch",
+            WriteKind::Apply => "apply",
             WriteKind::Delete => "delete",
         }
     }
@@ -244,18 +246,18 @@ fn plain(text: &str) -> String {
     text.chars().map(keep).collect()
 }
 
-/// The names of objects. Those of two namespaces with one name have the namespace in front.
+/// The names of objects, each of its own. A second one of a name has its namespace in front, or a number behind.
 fn names(history: &History, keys: &[KeyId]) -> BTreeMap<KeyId, String> {
-    let name = |key: KeyId| {
-        let key = history.keys[key.index()];
-        let is_same = |other: &&KeyId| {
-            let other = history.keys[other.index()];
-            (other.resource, other.name) == (key.resource, key.name)
-        };
-        let (namespace, name) = (plain(history.name(key.namespace)), plain(history.name(key.name)));
-        let is_alone = keys.iter().filter(is_same).count() == 1;
-        let name = if is_alone { name } else { format!("{namespace}.{name}") };
-        format!("{}/{name}", plain(&history.resource_name(key.resource)))
-    };
-    keys.iter().map(|key| (*key, name(*key))).collect()
+    let mut taken: BTreeMap<String, KeyId> = BTreeMap::new();
+    for &id in keys {
+        let key = history.keys[id.index()];
+        let (resource, name) = (plain(&history.resource_name(key.resource)), plain(history.name(key.name)));
+        let space = plain(history.name(key.namespace));
+        let names = [format!("{resource}/{name}"), format!("{resource}/{space}.{name}")].into_iter();
+        let numbered = (2..).map(|number| format!("{resource}/{name}-{number}"));
+        if let Some(free) = names.chain(numbered).find(|name| !taken.contains_key(name)) {
+            taken.insert(free, id);
+        }
+    }
+    taken.into_iter().map(|(name, key)| (key, name)).collect()
 }

@@ -81,7 +81,7 @@ pub fn protocol(scene: &Scene<'_>, client: &Client) -> String {
         scene.writes.len() + 1,
         client.crashes.min(2),
         client.breaks.min(2),
-        client.expirations.min(1),
+        client.expirations,
         client.timeouts,
     );
     if scene.is_old {
@@ -102,9 +102,7 @@ pub fn protocol(scene: &Scene<'_>, client: &Client) -> String {
     if let Some(user) = &client.user {
         let _ = writeln!(text, "user = {}", quoted(user));
     }
-    if client.crashes > 0 {
-        let _ = writeln!(text, "crashes = true");
-    }
+    let _ = writeln!(text, "crashes = true");
     let _ = writeln!(text, "programs = [");
     for program in &programs {
         let _ = writeln!(text, "    [");
@@ -145,7 +143,9 @@ fn other_step(scene: &Scene<'_>, nth: usize, write: &Write) -> String {
     let (verb, key) = (write.kind.word(), quoted(&scene.keys[&write.key]));
     let rest = match write.kind {
         WriteKind::Create => format!(", on-conflict = \"w{nth}\""),
-        WriteKind::Patch => format!(", fields = \"{{'written': 'w{nth}'}}\", on-missing = \"w{nth}\""),
+        WriteKind::Patch | WriteKind::Apply => {
+            format!(", fields = \"{{'written': 'w{nth}'}}\", on-missing = \"w{nth}\"")
+        }
         WriteKind::Delete => format!(", on-missing = \"w{nth}\""),
     };
     format!("{{ name = \"w{nth}\", {verb} = {key}{rest} }}")
@@ -225,8 +225,12 @@ fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrit
         if let Some(base) = base {
             let _ = write!(step, ", from = \"{base}\"");
         }
-        if write.kind == WriteKind::Patch {
+        if matches!(write.kind, WriteKind::Patch | WriteKind::Apply) {
             let _ = write!(step, ", fields = \"{{'written': '{name}'}}\"");
+        }
+        // The answers show that no other manager refused it.
+        if write.kind == WriteKind::Apply {
+            let _ = write!(step, ", force = true");
         }
         for (is_set, member) in [(write.if_uid, "if-uid"), (write.if_version, "if-version")] {
             if is_set && base.is_some() {

@@ -60,9 +60,9 @@
 //! labels of a PATCHed OBJECT are those that the patch sets. The answer follows the arrow. Every answer can also be
 //! `!CODE` (`!409 live=:UID` for a uid conflict), `bare` (success, body not recorded) or `?` (none seen). After an
 //! answered object, `deleting` means that deletion has begun and that something holds it back. `gone` means that this
-//! write removed the object, and `created` that this PUT or PATCH created it. Any act can have the option `for DECISION`. A write can have the options `status`,
-//! `scale`, `binding`, `eviction`, `dry-run` and `no-body`. A PATCH with `apply` is a server-side apply: it sends the whole
-//! OBJECT.
+//! write removed the object, and `created` that this PUT or PATCH created it. Any act can have the option
+//! `for DECISION`. A write can have the options `status`, `scale`, `binding`, `eviction`, `dry-run` and `no-body`. A PATCH
+//! with `apply` is a server-side apply: it sends the whole OBJECT.
 //!
 //! ```text
 //! ASK     rv=0  rv=N  exact=N  atleast=N  limit=N  continue=N  continue=inconsistent

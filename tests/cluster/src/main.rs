@@ -6,6 +6,7 @@
 //! its clients and its part of both audit logs. A failed one has a file `failed` there. All processes end with the
 //! program, and the program ends with its standard input.
 
+mod boundaries;
 mod client;
 mod ip_reconciler;
 mod kubelet_restart;
@@ -88,6 +89,7 @@ fn scenarios() -> Vec<Scenario> {
         all.push(("writes", level.to_lowercase(), level));
         all.push(("namespaces", level.to_lowercase(), level));
     }
+    all.extend(boundaries::names().into_iter().map(|name| ("boundaries", name, LEVELS[0])));
     // This scenario is last: a restarted server has no memory of earlier revisions.
     all.push(("healthy", "restart".to_owned(), LEVELS[0]));
     all
@@ -142,6 +144,7 @@ async fn play(servers: &mut Servers, folder: PathBuf, (incident, variant, level)
         "ip-reconciler" => ip_reconciler::play(&stage, variant).await,
         "reflector-resume" => reflector_resume::play(&stage, variant).await,
         "writes" => writes::play(&stage).await,
+        "boundaries" => boundaries::play(&stage, variant).await,
         "namespaces" => namespaces::play(&stage).await,
         _ => restarts::play(&mut stage).await,
     };
