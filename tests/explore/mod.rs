@@ -1,6 +1,7 @@
 //! The explorer: its reductions lose no violation, `check` convicts each counterexample and no server in any run, and the
 //! shipped protocols give the published table.
 
+mod environment;
 mod recording;
 
 use crate::support::dice::Dice;

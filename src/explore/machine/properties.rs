@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::explore::content::ContentId;
 use crate::explore::knowledge::Computed;
-use crate::explore::protocol::PropertyKind;
+use crate::explore::protocol::{Act, PropertyKind};
 use crate::explore::state::{Change, LateWrite, State, uid_name};
 use crate::explore::system::Broken;
 
@@ -27,6 +27,8 @@ impl Machine {
         let mut broken = 0;
         for (at, property) in self.protocol.properties.iter().enumerate() {
             let is_broken = match property.kind {
+                // An apply states what its owner wants, whatever it finds.
+                PropertyKind::NameReuse if matches!(declared.act, Act::Apply { .. }) => false,
                 PropertyKind::NameReuse => sent.uid > 0 && current.is_some_and(|(_, change)| change.uid != sent.uid),
                 PropertyKind::DanglingReference => {
                     let read = sent.premises.iter().take(declared.because.len()).copied();
