@@ -1,7 +1,7 @@
 //! The state of a run, packed into bytes: etcd's log, the watermarks of the caches, and what every client knows.
 
 use super::content::ContentId;
-use super::protocol::{Protocol, STOP, VariableKind};
+use super::protocol::{Act, PropertyKind, Protocol, STOP, VariableKind};
 use std::hash::{Hash, Hasher};
 
 /// Bytes of a state, at most.
@@ -111,6 +111,9 @@ pub struct Layout {
     programs: usize,
     /// The place of the writes that barriers wait for, of each client and resource; `None` without a barrier.
     own: Option<usize>,
+    /// The place of what GETs showed, of each client and key; `None` if no property asks for it.
+    got: Option<usize>,
+    keys: usize,
     /// The first program of each client.
     first_program: Vec<usize>,
     /// The place of each variable of each client.
@@ -131,6 +134,12 @@ impl Layout {
         let programs = clients + protocol.clients.len() * (1 + 2 * resources);
         let (own, programs) = match protocol.steps.iter().any(|step| step.barrier.is_some()) {
             true => (Some(programs), programs + protocol.clients.len() * resources),
+            false => (None, programs),
+        };
+        let is_asked = protocol.properties.iter().any(|property| matches!(property.kind, PropertyKind::MonotonicReads));
+        let reads_objects = protocol.steps.iter().any(|step| matches!(step.act, Act::Get { .. }));
+        let (got, programs) = match is_asked && reads_objects {
+            true => (Some(programs), programs + protocol.clients.len() * protocol.keys.len()),
             false => (None, programs),
         };
         let mut first_program = Vec::new();
@@ -171,6 +180,8 @@ impl Layout {
             clients,
             programs,
             own,
+            got,
+            keys: protocol.keys.len(),
             first_program,
             variables,
             late: at,
@@ -285,6 +296,19 @@ impl Layout {
     pub fn see(&self, state: &mut State, client: u8, resource: u8, revision: u8) {
         let at = self.client(client) + 1 + usize::from(resource);
         state.bytes[at] = state.bytes[at].max(revision);
+    }
+
+    /// The last change of a key that a GET showed to a client, in all its lives.
+    pub fn got(&self, state: &State, client: u8, key: u8) -> u8 {
+        self.got.map_or(0, |got| state.bytes[got + usize::from(client) * self.keys + usize::from(key)])
+    }
+
+    /// Remembers what a GET showed.
+    pub fn note_got(&self, state: &mut State, client: u8, key: u8, version: u8) {
+        if let Some(got) = self.got {
+            let place = &mut state.bytes[got + usize::from(client) * self.keys + usize::from(key)];
+            *place = version.max(*place);
+        }
     }
 
     /// The revision of a client's last answered write of a resource; 0 if there is none.

@@ -62,20 +62,21 @@ fn a_404_has_no_version_for_a_later_read() {
     let head = r#"properties = ["monotonic-reads"]
         limits = { servers = 2, writes = 3, crashes = 0, breaks = 0 }"#;
     let clients = r#"
+        [[object]]
+        key = "pods/a"
         [[client]]
         name = "user"
-        steps = [{ create = "pods/a" }, { delete = "pods/a" }]
+        steps = [{ delete = "pods/a" }]
         [[client]]
         name = "reader"
         steps = [
-            { list = "pods", into = "all" },
             { get = "pods/a", into = "pod" },
             { switch = true },
             { get = "pods/a", resource-version = "pod", into = "again" },
         ]"#;
     assert_eq!(is_broken(head, clients), Ok(true));
-    let by_list = clients.replace(r#"resource-version = "pod""#, r#"resource-version = "all""#);
-    assert_eq!(is_broken(head, &by_list), Ok(false));
+    let changed = clients.replace(r#"delete = "pods/a""#, r#"patch = "pods/a", fields = "{'x': 1}""#);
+    assert_eq!(is_broken(head, &changed), Ok(false));
 }
 
 #[test]
@@ -124,4 +125,32 @@ fn a_barrier_waits_only_for_versions_that_an_answer_showed() {
         ]"#;
     let with = |resource: &str| is_broken(&head.replace("RESOURCE", resource), &clients.replace("RESOURCE", resource));
     assert_eq!((with("pods"), with("configmaps")), (Ok(false), Ok(true)));
+}
+
+#[test]
+fn a_read_below_what_a_get_showed_goes_back_in_time() {
+    let head = r#"properties = ["monotonic-reads"]
+        limits = { servers = 2, writes = 3, crashes = 0, breaks = 0 }"#;
+    let clients = |second: &str| {
+        format!(
+            r#"
+            [[object]]
+            key = "pods/a"
+            [[client]]
+            name = "user"
+            steps = [{{ patch = "pods/a", fields = "{{'x': 1}}" }}]
+            [[client]]
+            name = "reader"
+            steps = [{{ get = "pods/a", into = "pod" }}, {{ {second} }}]"#
+        )
+    };
+    for (second, broken) in [
+        (r#"get = "pods/a", resource-version = "0", into = "again""#, true),
+        (r#"list = "pods", resource-version = "0", into = "all""#, true),
+        (r#"watch = "pods", initial-events = true, resource-version = "0", into = "all""#, true),
+        (r#"get = "pods/a", resource-version = "pod", into = "again""#, false),
+        (r#"list = "pods", into = "all""#, false),
+    ] {
+        assert_eq!(is_broken(head, &clients(second)), Ok(broken), "{second}");
+    }
 }

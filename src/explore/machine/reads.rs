@@ -105,15 +105,20 @@ impl Machine {
             }
         };
         let mut broken = 0;
-        if is_below(state, seen) {
+        let is_older = |key: &u8| self.layout.version_at(state, *key, revision) < self.layout.got(state, client, *key);
+        if is_below(state, seen) || keys(&self.protocol, kind).iter().any(is_older) {
             broken |= self.breaks(|kind| matches!(kind, PropertyKind::MonotonicReads));
         }
         if is_below(state, wrote) {
             broken |= self.breaks(|kind| matches!(kind, PropertyKind::ReadYourWrites));
         }
         // A stream goes on at its own pace beside a GET, so only lists and streams bound it.
-        if matches!(kind, VariableKind::Resource(_)) {
-            self.layout.see(state, client, resource, revision);
+        match kind {
+            VariableKind::Resource(_) => self.layout.see(state, client, resource, revision),
+            VariableKind::Object(key) => {
+                let version = self.layout.version_at(state, key, revision);
+                self.layout.note_got(state, client, key, version);
+            }
         }
         self.learn(state, client, kind, into, revision);
         broken
