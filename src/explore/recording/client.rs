@@ -179,15 +179,19 @@ impl Client {
     fn base(&self, scene: &Scene<'_>, id: OperationId, write: &Operation) -> Base {
         let earlier = scene.requests(write.incarnation).iter().take_while(|(other, _)| *other != id);
         let mut last = None;
+        let mut wrote = None;
         for (_, o) in earlier.filter(|(_, o)| o.is_answered()) {
-            if o.verb == Verb::Get && o.key == write.key {
+            if o.verb.is_write() && o.key == write.key && o.answer_uid.is_some() {
+                // Its answer shows the object as a read of the most recent state does.
+                wrote = Some(Base::Get(Ask::Fresh));
+            } else if o.verb == Verb::Get && o.key == write.key {
                 last = Some(Base::Get(Ask::of(o)));
             } else if scene.covered(o) == Some(scene.history.resource_of(write.key)) {
                 last = None;
             }
         }
-        let reflector = || self.reflector_of(scene, write.key).map_or(Base::Nothing, Base::Reflector);
-        last.unwrap_or_else(reflector)
+        let reflector = self.reflector_of(scene, write.key).map(Base::Reflector);
+        last.or(reflector).or(wrote).unwrap_or(Base::Nothing)
     }
 
     /// For a stale premise: the other objects among the facts, as the client saw them before it sent a write.

@@ -101,8 +101,14 @@ impl<'h> Scene<'h> {
             facts.iter().map(|fact| fact.key).chain([finding.key]).filter(|k| k.is_some()).collect();
         keys.sort_unstable();
         keys.dedup();
-        if keys.is_empty() || keys.len() > MAX_KEYS {
-            return Err(format!("1 to {MAX_KEYS} objects are expected in the finding, found {}", keys.len()));
+        if keys.is_empty() {
+            keys = changed_between(history, order, finding);
+        }
+        if keys.is_empty() {
+            return Err("no object that its reads cover changed between its revisions".to_owned());
+        }
+        if keys.len() > MAX_KEYS {
+            return Err(format!("at most {MAX_KEYS} objects are expected in the finding, found {}", keys.len()));
         }
         let mut lives: Vec<IncarnationId> = facts.iter().map(|fact| fact.incarnation).collect();
         lives.push(finding.incarnation);
@@ -120,7 +126,13 @@ impl<'h> Scene<'h> {
         keys.dedup();
         keys.truncate(MAX_KEYS);
         let revisions = || facts.iter().map(|fact| fact.revision).filter(|revision| revision.is_some());
-        let first = revisions().chain(oldest).min().ok_or("the finding has no revision")?;
+        // A finding may name an object only by its uid: then its last version is the begin.
+        let named = facts.iter().filter(|fact| fact.key.is_some() && fact.uid.is_some()).filter_map(|fact| {
+            let versions = order.timeline.versions(fact.key).iter().rev();
+            let mut of_uid = versions.filter(|version| version.uid == fact.uid && version.change.lives() == Some(true));
+            of_uid.next().map(|version| version.revision)
+        });
+        let first = revisions().chain(oldest).chain(named).min().ok_or("the finding has no revision")?;
         let answers = facts.iter().filter(|fact| fact.operation.is_some());
         let answers = answers.map(|fact| history.operation(fact.operation)).filter(|o| o.verb.is_write());
         let last = revisions().chain(answers.map(|o| o.answered)).max().unwrap_or(first);
@@ -215,6 +227,25 @@ impl<'h> Scene<'h> {
     fn resource(&self, resource: ResourceId) -> String {
         plain(&self.history.resource_name(resource))
     }
+}
+
+/// The objects of the scope of the last read that changed between the revisions of a finding without objects: the first
+/// few, so that others can join them.
+fn changed_between(history: &History, order: &Order, finding: &Finding) -> Vec<KeyId> {
+    let facts = &finding.certificate.facts;
+    let reads =
+        facts.iter().rev().filter(|fact| fact.operation.is_some()).map(|fact| history.operation(fact.operation));
+    let Some(scope) = reads.map(|o| o.scope).find(|scope| scope.is_some()) else { return Vec::new() };
+    let revisions = || facts.iter().map(|fact| fact.revision).filter(|revision| revision.is_some());
+    let (Some(low), Some(high)) = (revisions().min(), revisions().max()) else { return Vec::new() };
+    let changed = order.timeline.of_resource(history.scopes[scope.index()].resource, low, high);
+    let mut keys = Vec::new();
+    for version in changed.filter(|version| history.covers_key(scope, version.key)) {
+        if keys.len() < MAX_KEYS / 2 && !keys.contains(&version.key) {
+            keys.push(version.key);
+        }
+    }
+    keys
 }
 
 /// The requests of lives, in their order, without refused ones and dry runs.
