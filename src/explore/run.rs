@@ -308,6 +308,11 @@ impl Run<'_> {
         let current = machine.layout.current(before, key);
         let sent = fields.and_then(|expression| machine.fields_of(before, actor.client, expression));
         let is_gone = |at: u8| machine.layout.change(after, at).content == 0;
+        let marked = |at: u8, uid: u8, content: &Json, mark: &str| {
+            let mut fields = self.attributes(content, after);
+            fields.push(mark.to_owned());
+            format!("{}:u{uid}@{}{}", self.key(key), revision(at), bracketed(&fields))
+        };
         let answer = match (outcome, current) {
             // The answer to a write that removes the last finalizer is the object with its former version.
             (Outcome::Committed(at), Some((version, change))) if is_gone(at) && sent.is_some() => {
@@ -316,27 +321,15 @@ impl Run<'_> {
                     metadata.remove("finalizers");
                     metadata.remove("deletionTimestamp");
                 }
-                let mut fields = self.attributes(&last, before);
-                fields.push("gone".to_owned());
-                format!("{}:u{}@{}[{}]", self.key(key), change.uid, revision(version), fields.join(" "))
+                marked(version, change.uid, &last, "gone")
             }
             (Outcome::Committed(at), Some((_, change))) if is_gone(at) && machine.shows_revision(after, at) => {
-                let mut fields = self.attributes(&machine.contents.value(change.content), before);
-                fields.push("gone".to_owned());
-                format!("{}:u{}@{}{}", self.key(key), change.uid, revision(at), bracketed(&fields))
+                marked(at, change.uid, &machine.contents.value(change.content), "gone")
             }
             (Outcome::Committed(at), _) if is_gone(at) => format!("ok:u{}", machine.layout.change(after, at).uid),
             (Outcome::Committed(at), None) if !matches!(step.act, Act::Create { .. }) => {
-                let mut fields =
-                    self.attributes(&machine.contents.value(machine.layout.change(after, at).content), after);
-                fields.push("created".to_owned());
-                format!(
-                    "{}:u{}@{}{}",
-                    self.key(key),
-                    machine.layout.change(after, at).uid,
-                    revision(at),
-                    bracketed(&fields)
-                )
+                let change = machine.layout.change(after, at);
+                marked(at, change.uid, &machine.contents.value(change.content), "created")
             }
             (Outcome::Committed(at), _) => answered(at),
             (Outcome::Unchanged, current) => current.map_or_else(|| "?".to_owned(), |(version, _)| answered(version)),

@@ -168,23 +168,11 @@ impl Machine {
         let from = if position == 0 { version } else { position };
         let of_resource = |revision: &u8| self.resource_at(state, *revision) == Some(resource);
         let event = (from + 1..=self.layout.last(state)).find(of_resource);
-        for server in self.servers(state, client) {
-            let Some(revision) = event else { break };
-            if !self.is_reduced && self.layout.watermark(state, server, resource) < revision {
-                continue;
-            }
-            let mut after = state.clone();
-            self.layout.connect(&mut after, client, server);
-            self.layout.raise(&mut after, server, resource, revision);
-            self.layout.set_position(&mut after, client, usize::from(program), revision);
-            let broken = self.deliver(&mut after, client, (resource, into, resume), revision);
-            self.go(&mut after, actor, declared.on_event);
-            let opened = (position == 0).then_some(version);
-            self.end(after, broken, Event::Delivered { actor, server, opened, revision }, visit);
-        }
         // A bookmark says that the stream has got so far, so it comes before the next event.
         let last = event.map_or(self.layout.last(state), |event| event - 1);
-        for revision in (from + 1..=last).filter(|_| bookmarks) {
+        let marks = (from + 1..=last).filter(|_| bookmarks);
+        let opened = (position == 0).then_some(version);
+        for revision in event.into_iter().chain(marks) {
             for server in self.servers(state, client) {
                 if !self.is_reduced && self.layout.watermark(state, server, resource) < revision {
                     continue;
@@ -193,10 +181,15 @@ impl Machine {
                 self.layout.connect(&mut after, client, server);
                 self.layout.raise(&mut after, server, resource, revision);
                 self.layout.set_position(&mut after, client, usize::from(program), revision);
-                self.layout.see(&mut after, client, resource, revision);
-                self.layout.set_version(&mut after, client, into, revision);
-                let opened = (position == 0).then_some(version);
-                self.end(after, 0, Event::Bookmark { actor, server, opened, revision }, visit);
+                if Some(revision) == event {
+                    let broken = self.deliver(&mut after, client, (resource, into, resume), revision);
+                    self.go(&mut after, actor, declared.on_event);
+                    self.end(after, broken, Event::Delivered { actor, server, opened, revision }, visit);
+                } else {
+                    self.layout.see(&mut after, client, resource, revision);
+                    self.layout.set_version(&mut after, client, into, revision);
+                    self.end(after, 0, Event::Bookmark { actor, server, opened, revision }, visit);
+                }
             }
         }
         if position > 0 && self.layout.left(state, Fault::Break) > 0 {

@@ -73,10 +73,20 @@ impl Machine {
         }
     }
 
-    /// Whether the answer to a write shows its revision. For some resources, the answer to a deletion is the object with the
-    /// revision of its removal, and for all others a Status without one (seen from kube-apiserver 1.37).
+    /// Whether the answer to a write shows its revision. For these resources, the answer to a deletion is the object with the
+    /// revision of its removal, and for most others a Status without one (seen from kube-apiserver 1.37.2).
     pub(in crate::explore) fn shows_revision(&self, state: &State, revision: u8) -> bool {
-        const OBJECTS: [&str; 5] = ["namespaces", "persistentvolumeclaims", "pods", "serviceaccounts", "services"];
+        const OBJECTS: [&str; 9] = [
+            "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+            "storageclasses.storage.k8s.io",
+        ];
         let change = self.layout.change(state, revision);
         let resource = self.protocol.keys[usize::from(change.key)].resource;
         change.content > 0 || OBJECTS.contains(&&*self.protocol.resources[usize::from(resource)].name)

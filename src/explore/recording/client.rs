@@ -141,7 +141,6 @@ impl Client {
             let o = scene.history.operation(id);
             let kind = match o.verb {
                 Verb::Create => WriteKind::Create,
-                Verb::Patch if o.marks.has(Marks::APPLY) => WriteKind::Apply,
                 Verb::Update | Verb::Patch => WriteKind::Patch,
                 Verb::Delete => WriteKind::Delete,
                 _ => return None,

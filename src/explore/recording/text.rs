@@ -6,35 +6,40 @@ use crate::history::KeyId;
 use std::fmt::Write as _;
 
 /// The steps of one program.
-struct Program {
-    steps: Vec<String>,
-}
+type Program = Vec<String>;
 
-/// The fixes of a protocol: name, summary and changed members.
+/// A fix: its name and its summary.
+type Fix = (&'static str, &'static str);
+
+/// The fixes of a protocol, with the members that each changes.
 #[derive(Default)]
-struct Fixes(Vec<(&'static str, &'static str, Vec<String>)>);
+struct Fixes(Vec<(Fix, Vec<String>)>);
 
 impl Fixes {
-    fn change(&mut self, fix: &'static str, about: &'static str, change: Option<String>) {
-        match self.0.iter_mut().find(|(known, ..)| *known == fix) {
-            Some((.., changes)) => changes.extend(change),
-            None => self.0.push((fix, about, change.into_iter().collect())),
-        }
+    fn add(&mut self, fix: Fix) -> &mut Vec<String> {
+        let at = self.0.iter().position(|(known, _)| *known == fix).unwrap_or_else(|| {
+            self.0.push((fix, Vec::new()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    fn change(&mut self, fix: Fix, place: &str, members: &str) {
+        self.add(fix).push(format!("change.{place} = {{ {members} }}"));
     }
 }
 
-const QUORUM: (&str, &str) = ("quorum-reads", "every read asks for the most recent state");
-const NOT_OLDER: (&str, &str) =
+const QUORUM: Fix = ("quorum-reads", "every read asks for the most recent state");
+const NOT_OLDER: Fix =
     ("not-older-than", "the first list asks for the most recent state, and later ones for no older one than the last");
-const WATCH_LIST: (&str, &str) =
+const WATCH_LIST: Fix =
     ("watch-list", "streams begin with the initial events of the most recent state, in place of lists");
-const HIGHEST: (&str, &str) = ("highest-version", "a broken stream resumes from the highest version that was seen");
-const SERVER: (&str, &str) = ("server-fix", "the event of a deletion has the revision of the deletion");
-const UID: (&str, &str) = ("uid-in-the-write", "each write names the uid of the object that the client knows");
-const VERSION: (&str, &str) =
-    ("version-in-the-write", "each write names the version of the object that the client knows");
-const LIVE_GET: (&str, &str) = ("live-get", "the client reads each object from etcd right before it writes it");
-const LIVE_PREMISE: (&str, &str) = ("live-premise", "the client reads from etcd what its decision rests on");
+const HIGHEST: Fix = ("highest-version", "a broken stream resumes from the highest version that was seen");
+const SERVER: Fix = ("server-fix", "the event of a deletion has the revision of the deletion");
+const UID: Fix = ("uid-in-the-write", "each write names the uid of the object that the client knows");
+const VERSION: Fix = ("version-in-the-write", "each write names the version of the object that the client knows");
+const LIVE_GET: Fix = ("live-get", "the client reads each object from etcd right before it writes it");
+const LIVE_PREMISE: Fix = ("live-premise", "the client reads from etcd what its decision rests on");
 
 /// The text.
 pub fn protocol(scene: &Scene<'_>, client: &Client) -> String {
@@ -48,22 +53,20 @@ pub fn protocol(scene: &Scene<'_>, client: &Client) -> String {
         let (name, into) = (format!("get-{nth}"), format!("got_{nth}"));
         let get =
             format!("name = \"{name}\", get = {}, into = \"{into}\"{}", quoted(&scene.keys[key]), asked(*ask, &into));
-        programs.push(Program { steps: vec![get, format!("goto = \"{name}\"")] });
+        programs.push(vec![get, format!("goto = \"{name}\"")]);
         if *ask != Ask::Fresh {
-            let change = format!("change.\"client.{name}\" = {{ resource-version = \"unset\" }}");
-            fixes.change(QUORUM.0, QUORUM.1, Some(change));
+            fixes.change(QUORUM, &place(&name), UNSET);
         }
     }
     if client.switches {
         let switch = "name = \"switch\", switch = true".to_owned();
-        programs.push(Program { steps: vec![switch, "goto = \"switch\"".to_owned()] });
+        programs.push(vec![switch, "goto = \"switch\"".to_owned()]);
     }
     for (nth, write) in client.writes.iter().enumerate() {
         programs.push(write_program(scene, client, nth, write, &mut fixes));
     }
     if scene.is_old {
-        let change = "change.server = { old-version-in-deletions = false }".to_owned();
-        fixes.change(SERVER.0, SERVER.1, Some(change));
+        fixes.change(SERVER, "server", "old-version-in-deletions = false");
     }
     let mut text = String::new();
     let _ = writeln!(text, "# From the finding {} of {}.", finding.id, finding.rule);
@@ -106,19 +109,27 @@ pub fn protocol(scene: &Scene<'_>, client: &Client) -> String {
     let _ = writeln!(text, "programs = [");
     for program in &programs {
         let _ = writeln!(text, "    [");
-        for step in &program.steps {
+        for step in program {
             let _ = writeln!(text, "        {{ {step} }},");
         }
         let _ = writeln!(text, "    ],");
     }
     let _ = writeln!(text, "]");
-    for (name, about, changes) in &fixes.0 {
+    for ((name, about), changes) in &fixes.0 {
         let _ = writeln!(text, "\n[fix.{name}]\nabout = {}", quoted(about));
         for change in changes {
             let _ = writeln!(text, "{change}");
         }
     }
     text
+}
+
+/// The member that lets a read ask for the most recent state.
+const UNSET: &str = "resource-version = \"unset\"";
+
+/// The place of a step of the client, for a fix.
+fn place(step: &str) -> String {
+    format!("\"client.{step}\"")
 }
 
 /// A text of TOML: that of JSON, without the one control character that JSON may contain.
@@ -166,17 +177,16 @@ fn reflector_program(scene: &Scene<'_>, nth: usize, reflector: &Reflector, fixes
     let (first, again, watch) = (format!("list-{nth}"), format!("relist-{nth}"), format!("watch-{nth}"));
     let mut steps = Vec::new();
     let list = |name: &str, ask: Ask| format!("name = \"{name}\", list = {resource}, {into}{}", asked(ask, variable));
-    let fresh = |name: &str| Some(format!("change.\"client.{name}\" = {{ resource-version = \"unset\" }}"));
     if let Some(ask) = reflector.initial_events {
         let from_begin = format!("{into}, initial-events = true{}", asked(ask, variable));
         steps.push(format!("name = \"{watch}\", watch = {resource}, {from_begin}, on-expired = \"{again}\""));
         steps.push(format!("name = \"{again}\", watch = {resource}, {from_begin}"));
         steps.push(format!("goto = \"{watch}\""));
         if ask != Ask::Fresh {
-            fixes.change(WATCH_LIST.0, WATCH_LIST.1, fresh(&watch));
-            fixes.change(WATCH_LIST.0, WATCH_LIST.1, fresh(&again));
+            fixes.change(WATCH_LIST, &place(&watch), UNSET);
+            fixes.change(WATCH_LIST, &place(&again), UNSET);
         }
-        return Program { steps };
+        return steps;
     }
     let lists = if reflector.watches { ", only-without = [\"watch-list\"]" } else { "" };
     steps.push(list(&first, reflector.first) + lists);
@@ -187,24 +197,19 @@ fn reflector_program(scene: &Scene<'_>, nth: usize, reflector: &Reflector, fixes
     if reflector.watches {
         let only = "initial-events = true, only-with = [\"watch-list\"]";
         steps.push(format!("name = \"{again}\", watch = {resource}, {into}, {only}"));
-        fixes.change(
-            WATCH_LIST.0,
-            WATCH_LIST.1,
-            Some(format!("change.\"client.{watch}\" = {{ initial-events = true }}")),
-        );
+        fixes.change(WATCH_LIST, &place(&watch), "initial-events = true");
         if scene.is_old {
-            fixes.change(HIGHEST.0, HIGHEST.1, Some(format!("change.\"client.{watch}\" = {{ resume = \"highest\" }}")));
+            fixes.change(HIGHEST, &place(&watch), "resume = \"highest\"");
         }
     }
     steps.push(format!("goto = \"{}\"", if reflector.watches { &watch } else { &again }));
     if reflector.first != Ask::Fresh || reflector.again != Ask::Fresh {
-        fixes.change(QUORUM.0, QUORUM.1, fresh(&first));
-        fixes.change(QUORUM.0, QUORUM.1, fresh(&again));
-        fixes.change(NOT_OLDER.0, NOT_OLDER.1, fresh(&first));
-        let change = format!("change.\"client.{again}\" = {{ resource-version = \"{variable}\" }}");
-        fixes.change(NOT_OLDER.0, NOT_OLDER.1, Some(change));
+        fixes.change(QUORUM, &place(&first), UNSET);
+        fixes.change(QUORUM, &place(&again), UNSET);
+        fixes.change(NOT_OLDER, &place(&first), UNSET);
+        fixes.change(NOT_OLDER, &place(&again), &format!("resource-version = \"{variable}\""));
     }
-    Program { steps }
+    steps
 }
 
 fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrite, fixes: &mut Fixes) -> Program {
@@ -245,15 +250,13 @@ fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrit
         }
         step
     };
-    let mut fixed = |base: &str, step: &str| {
-        let change = |member: &str| Some(format!("change.\"client.{step}\" = {{ {member} = true }}"));
-        if !write.if_uid && !base.is_empty() {
-            fixes.change(UID.0, UID.1, change("if-uid"));
+    if write.base != Base::Nothing {
+        for (is_set, fix, member) in [(write.if_uid, UID, "if-uid"), (write.if_version, VERSION, "if-version")] {
+            if !is_set {
+                fixes.change(fix, &place(&name), &format!("{member} = true"));
+            }
         }
-        if !write.if_version && !base.is_empty() {
-            fixes.change(VERSION.0, VERSION.1, change("if-version"));
-        }
-    };
+    }
     match write.base {
         Base::Get(ask) => {
             let into = format!("object_{nth}");
@@ -265,10 +268,8 @@ fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrit
             steps.push(format!("decide = \"{into} != null\", else = \"look-{nth}\""));
             let step = sent(Some(&into), &because, &conditions);
             steps.push(format!("name = \"{name}\", {step}, else = \"look-{nth}\""));
-            fixed(&into, &name);
             if ask != Ask::Fresh {
-                let change = format!("change.\"client.look-{nth}\" = {{ resource-version = \"unset\" }}");
-                fixes.change(LIVE_GET.0, LIVE_GET.1, Some(change));
+                fixes.change(LIVE_GET, &place(&format!("look-{nth}")), UNSET);
             }
         }
         Base::Reflector(reflector) => {
@@ -283,8 +284,7 @@ fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrit
             let from_live = sent(Some(&live), &because, &[]);
             steps.push(format!("{from_live}, else = \"wait-{nth}\", only-with = [\"live-get\"]"));
             steps.push(format!("name = \"{name}\", {step}, else = \"{name}\", only-without = [\"live-get\"]"));
-            fixed(variable, &name);
-            fixes.change(LIVE_GET.0, LIVE_GET.1, None);
+            fixes.add(LIVE_GET);
         }
         Base::Nothing if write.premises.is_empty() => steps.push(sent(None, &because, &conditions)),
         Base::Nothing => {
@@ -305,8 +305,8 @@ fn write_program(scene: &Scene<'_>, client: &Client, nth: usize, write: &OwnWrit
             steps.push(format!("{}, else = \"wait-{nth}\", only-with = [\"live-premise\"]", sent(None, &live, &[])));
             let step = sent(None, &because, &conditions);
             steps.push(format!("name = \"{name}\", {step}, else = \"{name}\", only-without = [\"live-premise\"]"));
-            fixes.change(LIVE_PREMISE.0, LIVE_PREMISE.1, None);
+            fixes.add(LIVE_PREMISE);
         }
     }
-    Program { steps }
+    steps
 }
