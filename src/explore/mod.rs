@@ -28,6 +28,8 @@
 
 mod boundary;
 mod catalogue;
+#[cfg(test)]
+mod conformance_tests;
 mod content;
 mod error;
 mod expression;
