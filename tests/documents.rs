@@ -2,6 +2,7 @@
 
 use retrograde::check::registry::find;
 use retrograde::check::{Group, Kind, RULES};
+use retrograde::explore::{PROTOCOLS, fixes, shipped};
 use retrograde::history;
 use retrograde::ingest::{self, SourceRule};
 use retrograde::model::Model;
@@ -164,6 +165,24 @@ fn expected(incident: &str, variant: &str) -> BTreeSet<String> {
             Some(if kind == "violation" { format!("`{rule}`") } else { format!("`{rule}` ({kind})") })
         })
         .collect()
+}
+
+/// The pages of the protocols of incidents are those of the incidents.
+#[test]
+fn every_protocol_has_a_page_that_names_its_fixes() {
+    for &(name, text) in PROTOCOLS {
+        let pages =
+            ["protocols", "incidents"].map(|folder| root().join("docs").join(folder).join(format!("{name}.md")));
+        let pages: Vec<&PathBuf> = pages.iter().filter(|page| page.exists()).collect();
+        let [page] = pages[..] else { panic!("{name}: one page is expected, found {pages:?}") };
+        let page = read(page);
+        for fix in fixes(text).unwrap_or_else(|error| panic!("{name}: {error}")) {
+            assert!(page.contains(&format!("`{}`", fix.name)), "the page of {name} does not name {}", fix.name);
+        }
+    }
+    for name in names("docs/protocols", ".md") {
+        assert!(shipped(&name).is_some(), "docs/protocols/{name}.md is about no shipped protocol");
+    }
 }
 
 /// The page on sketches is the documentation of the module, without lines for documentation tests.

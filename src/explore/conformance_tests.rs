@@ -11,8 +11,8 @@ use super::state::State;
 use super::system::TransitionSystem;
 use crate::check::Kind;
 use crate::history::{
-    Asked, Delivery, DeliveryKind, Domains, History, IncarnationId, KeyId, Marks, Operation, OperationId, Revision,
-    ServerId, Stream, Verb, load_each, sketch,
+    Asked, Delivery, DeliveryKind, Domains, History, KeyId, Marks, Operation, OperationId, Revision, ServerId, Stream,
+    Verb, load_each, sketch,
 };
 use crate::ingest::{SourceRule, Time, inputs};
 use crate::order::{Change, Order, OrderOptions, Provenance, Version};

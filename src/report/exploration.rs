@@ -24,7 +24,7 @@ pub fn write(page: &mut Page<'_>, name: &str, about: &str, variants: &[Variant])
         Column::left("result", 13),
         Column::right("states", 10),
         Column::right("steps", 6),
-        Column::right("quorum", 8),
+        Column::right("quorum", 10),
         Column::right("refused", 8),
     ];
     let mut rows = Vec::new();
