@@ -28,6 +28,7 @@ pub mod check;
 pub mod explore;
 pub mod history;
 pub mod ingest;
+pub mod isolation;
 pub mod model;
 pub mod order;
 pub mod record;

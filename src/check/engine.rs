@@ -139,8 +139,8 @@ impl<'h> RuleRun<'h> {
         let history = self.evidence.history;
         match history.nature() {
             Nature::Kubernetes => rule.group != Group::Operations,
-            Nature::Etcd => true,
-            Nature::Operations => rule.group == Group::Operations,
+            Nature::Etcd => rule.checks.are_about(history),
+            Nature::Operations => rule.group == Group::Operations && rule.checks.are_about(history),
         }
     }
 

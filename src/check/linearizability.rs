@@ -8,6 +8,7 @@ use crate::history::{ClockId, History, IncarnationId, KeyId, ValueId};
 use crate::ingest::call::Ending;
 use crate::ingest::limits::KEPT_PROBLEMS_PER_FILE;
 use crate::ingest::problem::Problem;
+use crate::isolation::Level;
 use crate::model::{self, Beginnings, Effect, Log, Model, Spec, TypedLog, Visitor};
 use crate::search::{
     self, Alternative, Budget, Call, Claim, Core, HistoryError, Limit, Missing, Outcome, Reason, SpecHistory,
@@ -35,6 +36,9 @@ const OBJECTS: usize = 20;
 /// The most calls that a finding shows.
 const SHOWN: usize = 16;
 
+/// The most transactions of a log that are reduced to a minimal core.
+const MOST_REDUCED: usize = 2_000;
+
 /// The most pairs of calls that a reason names.
 const PAIRS: usize = 6;
 
@@ -54,8 +58,15 @@ fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
         return;
     }
     match Model::of(log) {
+        // The caller asserts a weaker level: rule `isolation` decides it.
+        Ok(Model::ListAppend | Model::MultiRegister)
+            if evidence.options.level.is_some_and(|level| level != Level::STRICT) => {}
         Ok(model) => {
-            model.visit(log, Decision { history, model, result, proofs: evidence.options.proofs, begun: None })
+            let transactions = super::isolation::strict_order(log, model);
+            model.visit(
+                log,
+                Decision { history, model, result, proofs: evidence.options.proofs, begun: None, transactions },
+            )
         }
         Err(why) => result.open = Some(format!("the model is not known: {why}")),
     }
@@ -68,6 +79,8 @@ struct Decision<'d, 'e> {
     result: &'d mut RuleResult<'e>,
     /// Whether to keep an order that explains the log.
     proofs: bool,
+    /// For a log of transactions: an order of their calls that explains it, or that there is none.
+    transactions: Option<Result<Vec<u32>, ()>>,
     /// Whether some object of the log shows a value from before its beginning; computed at the first use.
     begun: Option<bool>,
 }
@@ -87,6 +100,23 @@ impl Visitor for Decision<'_, '_> {
         let beginnings = log.beginnings;
         for typed in &log.operations {
             self.result.checked(calls.calls.get(typed.call as usize).process);
+        }
+        match self.transactions.take().filter(|_| known.is_none()) {
+            // Their dependencies show an order at once, where a search may take long.
+            Some(Ok(order)) => {
+                if self.proofs {
+                    let numbers: FxHashMap<u32, u32> = log.operations.iter().map(|typed| typed.call).zip(0..).collect();
+                    let order = order.iter().filter_map(|call| numbers.get(call).copied()).collect();
+                    self.result.proofs.push(Proof::Linearization { model: self.model.name(), order });
+                }
+                return;
+            }
+            // The rule `isolation` tells a cycle of them, and the reduction of so many calls to a core takes long.
+            Some(Err(())) if log.operations.len() > MOST_REDUCED => {
+                self.result.undecided("the rule isolation finds that no order explains these transactions");
+                return;
+            }
+            _ => {}
         }
         let all = match Operations::of(log, calls) {
             Ok(all) => all,

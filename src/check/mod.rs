@@ -41,6 +41,7 @@ mod certificate;
 mod clusters;
 mod etcd;
 pub(crate) mod facts;
+mod isolation;
 mod linearizability;
 pub(crate) mod premises;
 mod protocol;

@@ -27,6 +27,8 @@ pub struct Options {
     /// Nanoseconds after an object's end by which every process is presumed to have seen it; `None`: only processes with
     /// evidence.
     pub grace: Option<i64>,
+    /// The isolation level that transactions are to have; `None`: strict serializability.
+    pub level: Option<crate::isolation::Level>,
     /// No rule begins after this moment, and no search continues. The rest is unknown.
     pub deadline: Option<std::time::Instant>,
     /// The most bytes that a searching rule may hold at a time.
@@ -47,6 +49,7 @@ impl Default for Options {
             only: Vec::new(),
             skip: Vec::new(),
             grace: None,
+            level: None,
             deadline: None,
             memory: None,
             proofs: false,

@@ -62,6 +62,7 @@ pub static RULES: &[Rule] = &[
     crate::check::invariants::double_allocation::RULE,
     crate::check::invariants::declared::RULE,
     super::linearizability::RULE,
+    super::isolation::RULE,
 ];
 
 /// The rule with a slug.

@@ -5,7 +5,7 @@ use super::etcd::Recorded;
 use super::facts::Evidence;
 use super::finding::BrokenBy;
 use super::rule_result::RuleResult;
-use crate::history::Nature;
+use crate::history::{History, Nature};
 
 /// The subject of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +61,12 @@ pub struct Checks {
     kubernetes: Option<Check>,
     etcd: Option<EtcdCheck>,
     operations: Option<Check>,
+    /// Whether it is only about logs of transactions.
+    needs_transactions: bool,
 }
 
 impl Checks {
-    const NONE: Checks = Checks { kubernetes: None, etcd: None, operations: None };
+    const NONE: Checks = Checks { kubernetes: None, etcd: None, operations: None, needs_transactions: false };
 
     /// Predicate over requests of Kubernetes clients.
     pub(super) const fn kubernetes(check: Check) -> Checks {
@@ -79,6 +81,17 @@ impl Checks {
     /// Predicate over operation logs.
     pub(super) const fn operations(check: Check) -> Checks {
         Checks { operations: Some(check), ..Checks::NONE }
+    }
+
+    /// Predicate over operation logs with transactions.
+    pub(super) const fn transactions(check: Check) -> Checks {
+        Checks { needs_transactions: true, ..Checks::operations(check) }
+    }
+
+    /// Whether it is about histories like this one. A function `txn` is a transaction.
+    pub(super) fn are_about(&self, history: &History) -> bool {
+        let functions = &history.calls().functions;
+        !self.needs_transactions || functions.iter().any(|function| history.name(function.name) == "txn")
     }
 
     /// Adds a predicate over recordings of etcd.

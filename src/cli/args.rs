@@ -4,6 +4,7 @@ use super::record_arguments::Record;
 use super::value;
 use crate::check::RULES;
 use crate::ingest::{Format, SourceRule, Time};
+use crate::isolation::Level;
 use crate::model::Model;
 use crate::report;
 use clap::builder::PossibleValuesParser;
@@ -176,6 +177,10 @@ pub struct Check {
     /// actor, whether or not the evidence shows that the client saw the end.
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
     pub grace: Option<Duration>,
+    /// The isolation level that the transactions of an operation log are to have, such as snapshot-isolation; without it,
+    /// strict-serializable (docs/isolation.md).
+    #[arg(long, value_name = "LEVEL", value_parser = value::level)]
+    pub level: Option<Level>,
     /// A report (JSON) with known findings, so that only others fail. Findings of one rule, client and object count as one.
     #[arg(long, value_name = "REPORT.json")]
     pub baseline: Option<PathBuf>,

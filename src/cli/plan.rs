@@ -138,6 +138,7 @@ impl Plan {
                 only: typed.only,
                 skip: typed.skip,
                 grace: typed.grace.map(nanoseconds),
+                level: typed.level,
                 declarations,
                 proofs: typed.proofs,
                 ..check::Options::default()

@@ -1,6 +1,7 @@
 //! Parses values of options: durations, sizes, and pairs.
 
 use crate::ingest::{Format, Time};
+use crate::isolation::Level;
 use crate::model::Model;
 use crate::report;
 use std::path::PathBuf;
@@ -14,6 +15,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "a number with a unit is expected, such as 500ms, 60s, 2m or 1h".to_owned())
+}
+
+/// Parses the name of an isolation level.
+pub fn level(text: &str) -> Result<Level, String> {
+    Level::named(text).ok_or_else(|| {
+        let names: Vec<String> = Level::all().map(|level| level.to_string()).collect();
+        format!("one of {} is expected", names.join(", "))
+    })
 }
 
 /// Parses a size such as `4GiB`, `500MB`.

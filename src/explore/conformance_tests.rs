@@ -61,6 +61,9 @@ struct Window<'h> {
 /// A step of a session as the text of a protocol, and its recorded result.
 type Step = (String, Expected);
 
+/// The times of a request, its step, and the change that it wrote.
+type Request = (Time, Time, Step, Option<usize>);
+
 /// Requests that follow one another, or a stream.
 #[derive(Clone, Default)]
 struct Session {
@@ -261,7 +264,7 @@ impl<'h> Window<'h> {
 
     /// The sessions at each server: each stream, and the other requests of a life, one after another.
     fn sessions(&self) -> BTreeMap<ServerId, Vec<Session>> {
-        let mut requests: BTreeMap<_, Vec<(Time, Time, Step, Option<usize>)>> = BTreeMap::new();
+        let mut requests: BTreeMap<_, Vec<Request>> = BTreeMap::new();
         let mut sessions: BTreeMap<ServerId, Vec<Session>> = BTreeMap::new();
         for (id, o) in self.history.operations.but_shadows() {
             if o.verb == Verb::Watch {

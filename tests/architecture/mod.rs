@@ -7,13 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The stages in order. Each imports only from earlier ones.
-const STAGES: [&str; 15] = [
+const STAGES: [&str; 16] = [
     "container",
     "ingest",
     "history",
     "model",
     "order",
     "search",
+    "isolation",
     "check",
     "counterfactual",
     "explore",

@@ -124,7 +124,14 @@ fn a_spent_budget_is_unknown_and_says_what_is_open() {
     std::mem::swap(&mut result.limits, &mut other_limits);
     Model::Register.visit(
         log,
-        Decision { history: &history, model: Model::Register, result: &mut result, proofs: false, begun: None },
+        Decision {
+            history: &history,
+            model: Model::Register,
+            result: &mut result,
+            proofs: false,
+            begun: None,
+            transactions: None,
+        },
     );
     // A search without memory use may decide under any limit.
     if let Some(open) = &result.open {

@@ -47,6 +47,17 @@ impl Datum<'_> {
         self.0.iter().map(one).sum()
     }
 
+    /// Whether it is a list of steps, such as `[[:append x 1] [:r y nil]]`. Elle's histories may leave out the name `txn`.
+    pub fn is_transaction(&self) -> bool {
+        let is_word = |word: &str| matches!(word, "r" | "w" | "append" | "read" | "write");
+        let begins = match self.0.first() {
+            Some(Node::Keyword(word) | Node::Symbol(word)) => is_word(word),
+            Some(Node::Text(word)) => is_word(word),
+            _ => false,
+        };
+        begins && matches!(self.0.as_slice(), [.., Node::Sequence(2 | 3), Node::Sequence(_)])
+    }
+
     /// Whether it is `nil` or `null`.
     pub fn is_nil(&self) -> bool {
         matches!(self.0.as_slice(), [Node::Nil])

@@ -227,7 +227,7 @@ impl<'a> Fields<'a> {
         if let Some(open) = open {
             return Err(open);
         }
-        let Some(function) = word(Field::Function).and_then(name) else { return Err(fault(EXPECTED, text)) };
+        let function = word(Field::Function).and_then(name);
         let at = match word(Field::Time) {
             None | Some([Node::Nil]) => Time::UNKNOWN,
             Some([Node::Int(time)]) => Time(*time),
@@ -235,6 +235,10 @@ impl<'a> Fields<'a> {
         };
         let [_, _, _, _, key, value] = self.plain;
         let [key, value] = [key, value].map(|content| content.map(Content::datum));
+        let is_transaction = || value.as_ref().is_some_and(Datum::is_transaction);
+        let Some(function) = function.or_else(|| is_transaction().then_some(Cow::Borrowed("txn"))) else {
+            return Err(fault(EXPECTED, text));
+        };
         Ok(Line::Event(Event { process, kind, function, key, value, result: None, at, until: Time::UNKNOWN }))
     }
 }

@@ -70,7 +70,10 @@ pub(super) fn line(text: &str) -> Result<Line<'_>, Fault> {
     if !object.kind.is_empty() && process.is_none() {
         return Ok(Line::Other);
     }
-    let (Some(process), Some(function)) = (process, word(object.op)) else {
+    let is_transaction =
+        || Some(object.value).flatten().and_then(|raw| datum(raw).ok()).is_some_and(|d| d.is_transaction());
+    let function = word(object.op).or_else(|| is_transaction().then_some(Cow::Borrowed("txn")));
+    let (Some(process), Some(function)) = (process, function) else {
         return Err(fault("an operation with process and op", text));
     };
     let process = match datum(process)?.0.as_slice() {

@@ -67,7 +67,7 @@ pub enum Found<T> {
 }
 
 /// A search for short cycles of one graph.
-pub(super) struct Search<'g> {
+pub(crate) struct Search<'g> {
     graph: &'g Graph,
     /// The number of edges that may still be visited.
     budget: u64,
@@ -78,7 +78,7 @@ pub(super) struct Search<'g> {
 }
 
 impl<'g> Search<'g> {
-    pub(super) fn new(graph: &'g Graph, budget: u64) -> Search<'g> {
+    pub(crate) fn new(graph: &'g Graph, budget: u64) -> Search<'g> {
         let reached = vec![(0, 0); graph.nodes() as usize];
         Search { graph, budget, reached, round: 0, queue: Vec::new() }
     }
@@ -133,7 +133,7 @@ impl<'g> Search<'g> {
     }
 
     /// A cycle by these kinds, if there is one: the shortest, unless the budget ends before all were compared.
-    pub(super) fn shortest(&mut self, kinds: EdgeKinds) -> Option<Cycle> {
+    pub(crate) fn shortest(&mut self, kinds: EdgeKinds) -> Option<Cycle> {
         let components = Components::find(self.graph, kinds);
         let mut best: Option<Vec<Node>> = None;
         for component in components.cyclic() {
@@ -156,7 +156,7 @@ impl<'g> Search<'g> {
 
     /// A cycle with exactly one anti-dependency and otherwise only these kinds: the shortest, unless the budget ends before all
     /// were compared.
-    pub(super) fn with_one_anti_dependency(&mut self, kinds: EdgeKinds) -> Found<Cycle> {
+    pub(crate) fn with_one_anti_dependency(&mut self, kinds: EdgeKinds) -> Found<Cycle> {
         let components = Components::find(self.graph, kinds);
         // Pairs (replacing node, seeing node). A cycle leads from the first back to the second, so never up the topological
         // order.

@@ -26,6 +26,7 @@ mod unit;
 
 pub use anomaly::{Anomalies, Anomaly, Assumed, Dependencies};
 pub use component::Components;
+pub(crate) use cycle::Search as CycleSearch;
 pub use cycle::{Cycle, Found, Step};
 pub use data_flow::DataFlow;
 pub use edge::{EdgeKind, EdgeKinds};

@@ -1,0 +1,414 @@
+//! Dependencies between transactions: which must come before which at a level. Input: what the answers show. Output: a graph of
+//! edges with kinds, each with its reason.
+//!
+//! Where version orders are not given, a level itself orders writes: if a transaction sees a write of a key, then what else it
+//! must see of that key came before. Biswas and Enea (OOPSLA 2019) show that a history has one of the levels up to causality if
+//! and only if the graph with these edges is acyclic. Møldrup and Pavlogiannis (AWDIT, PLDI 2025) show that few edges suffice.
+
+use super::level::{Isolation, Level, Respects};
+use super::observed::{Node, Observed, Read};
+use super::transactions::{Key, Outcome, Transactions};
+use crate::order::graph::{EdgeKind, Edges, Graph};
+use rustc_hash::FxHashMap;
+
+/// Numbers in all vector clocks, at most: 1 GiB.
+const CLOCKS: u64 = 1 << 28;
+
+/// The dependencies of a history.
+pub struct Dependencies<'h> {
+    pub history: &'h Transactions,
+    pub observed: &'h Observed,
+    /// By session, its committed transactions.
+    sessions: Vec<Vec<Node>>,
+    /// By transaction, its session and its place there.
+    place: Vec<(u32, u32)>,
+}
+
+/// The reason for an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// The later one read what the earlier one wrote.
+    Read(Key),
+    /// A list shows the elements of both, in this order.
+    Order(Key),
+    /// A transaction read the key as the later one wrote it, and had to see the earlier one.
+    Seen {
+        /// That transaction.
+        reader: Node,
+        /// The key.
+        key: Key,
+        /// Whether it read what the earlier one wrote. Otherwise that happened before it.
+        is_read: bool,
+    },
+    /// The earlier one read a version of the key that the later one replaced.
+    Replaced(Key),
+    /// Both read the same version of the key, and each replaced it.
+    Updated(Key),
+    /// The begin comes before every write.
+    Begin,
+    /// Both are of one session.
+    Session,
+    /// The earlier one ended before the later one began.
+    Time,
+}
+
+impl<'h> Dependencies<'h> {
+    pub fn of(history: &'h Transactions, observed: &'h Observed) -> Dependencies<'h> {
+        let mut sessions = vec![Vec::new(); history.sessions() as usize];
+        let mut place = vec![(0, 0); history.len() as usize + 1];
+        for node in observed.nodes() {
+            let mut session = history.session(node);
+            // A transaction without an answer may be committed after the next ones of its session.
+            if history.outcome(node) == Outcome::Unknown {
+                session = sessions.len() as u32;
+                sessions.push(Vec::new());
+            }
+            place[node as usize] = (session, sessions[session as usize].len() as u32);
+            sessions[session as usize].push(node);
+        }
+        Dependencies { history, observed, sessions, place }
+    }
+
+    fn edges(&self) -> Edges {
+        Edges::new(self.observed.begin + 1, usize::MAX)
+    }
+
+    /// Every dependency of a level; an error says why none can be told. Anti-dependencies are there only with version orders.
+    pub fn graph(&self, level: Level) -> Result<Graph, String> {
+        let mut edges = self.edges();
+        self.add_versions(&mut edges);
+        if level.isolation > Isolation::ReadUncommitted {
+            self.add_reads(&mut edges);
+        }
+        if level.respects >= Respects::Sessions {
+            self.add_sessions(&mut edges);
+        }
+        if level.respects == Respects::RealTime {
+            self.add_times(&mut edges);
+        }
+        if !matches!(level.isolation, Isolation::Prefix) && level.isolation >= Isolation::ParallelSnapshot {
+            self.add_updates(&mut edges);
+        }
+        match level.isolation {
+            Isolation::ReadUncommitted | Isolation::ReadCommitted => {}
+            Isolation::MonotonicAtomicView => self.add_views(&mut edges, true),
+            Isolation::ReadAtomic => self.add_atomic(&mut edges, level.respects),
+            Isolation::Causal => self.add_causal(&mut edges, level.respects)?,
+            _ if self.observed.has_orders => self.add_replaced(&mut edges),
+            _ if level.respects == Respects::Dependencies => self.add_atomic(&mut edges, level.respects),
+            _ => self.add_causal(&mut edges, level.respects)?,
+        }
+        Ok(Graph::build(edges))
+    }
+
+    /// The orders of lists.
+    fn add_versions(&self, edges: &mut Edges) {
+        for (chain, unseen) in self.observed.chains.iter().zip(&self.observed.unseen) {
+            for pair in chain.windows(2) {
+                edges.add(pair[0], pair[1], EdgeKind::Version);
+            }
+            let last = chain.last().copied().unwrap_or(self.observed.begin);
+            unseen.iter().for_each(|node| edges.add(last, *node, EdgeKind::Version));
+        }
+    }
+
+    fn add_reads(&self, edges: &mut Edges) {
+        for node in self.observed.nodes() {
+            for read in self.observed.reads(node) {
+                edges.add(read.from, node, EdgeKind::ReadsFrom);
+            }
+        }
+    }
+
+    fn add_sessions(&self, edges: &mut Edges) {
+        for pair in self.sessions.iter().flat_map(|session| session.windows(2)) {
+            edges.add(pair[0], pair[1], EdgeKind::Program);
+        }
+    }
+
+    /// Real time, without the pairs that another transaction lies between.
+    fn add_times(&self, edges: &mut Edges) {
+        let times = |node: Node| self.history.times(node);
+        let mut by_begin: Vec<Node> = self.observed.nodes().collect();
+        let mut by_end: Vec<Node> = by_begin.iter().copied().filter(|node| times(*node).1 < i64::MAX).collect();
+        by_begin.sort_unstable_by_key(|node| (times(*node).0, *node));
+        by_end.sort_unstable_by_key(|node| (times(*node).1, *node));
+        // Whatever ended before this begin precedes a transaction that ended too.
+        let (mut ended, mut first, mut latest_begin) = (0, 0, i64::MIN);
+        for node in by_begin {
+            let begin = times(node).0;
+            while let Some(last) = by_end.get(ended).filter(|last| times(**last).1 < begin) {
+                latest_begin = latest_begin.max(times(*last).0);
+                ended += 1;
+            }
+            while first < ended && times(by_end[first]).1 < latest_begin {
+                first += 1;
+            }
+            by_end[first..ended].iter().for_each(|earlier| edges.add(*earlier, node, EdgeKind::RealTime));
+        }
+    }
+
+    /// Anti-dependencies: a transaction read a version that another one replaced.
+    fn add_replaced(&self, edges: &mut Edges) {
+        let mut next: FxHashMap<(Key, Node), Node> = FxHashMap::default();
+        for (key, chain) in (0..).zip(&self.observed.chains) {
+            let from_begin = [self.observed.begin].into_iter().chain(chain.iter().copied());
+            // A writer that is in the chain twice is in a cycle of versions.
+            next.extend(from_begin.zip(chain.iter().copied()).map(|(from, to)| ((key, from), to)));
+        }
+        for node in self.observed.nodes() {
+            for read in self.observed.reads(node) {
+                match next.get(&(read.key, read.from)) {
+                    Some(later) => edges.add(node, *later, EdgeKind::AntiDependency),
+                    None => {
+                        let unseen = self.observed.unseen.get(read.key as usize).into_iter().flatten();
+                        unseen.for_each(|later| edges.add(node, *later, EdgeKind::AntiDependency));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A transaction that read a version and replaced it follows it at once, so it comes before all others that did the same, and
+    /// before all writers of list elements that no read shows. Two such transactions exclude each other: a lost update.
+    fn add_updates(&self, edges: &mut Edges) {
+        let mut updates: FxHashMap<(Key, Node), Vec<Node>> = FxHashMap::default();
+        for node in self.observed.nodes() {
+            for read in self.observed.reads(node).iter().filter(|read| self.observed.wrote(node, read.key)) {
+                let same = updates.entry((read.key, read.from)).or_default();
+                if same.last() != Some(&node) {
+                    same.push(node);
+                }
+            }
+        }
+        for ((key, from), nodes) in updates {
+            let last = self.observed.chains.get(key as usize).map(|chain| chain.last().copied());
+            if last.is_some_and(|last| last.unwrap_or(self.observed.begin) == from) {
+                for node in &nodes {
+                    let unseen = self.observed.unseen[key as usize].iter();
+                    unseen.for_each(|other| edges.add(*node, *other, EdgeKind::Version));
+                }
+            }
+            for pair in nodes.windows(2) {
+                edges.add(pair[0], pair[1], EdgeKind::Version);
+                edges.add(pair[1], pair[0], EdgeKind::Version);
+            }
+        }
+    }
+
+    /// The appends that no read shows, in this order of the transactions: one of the possible orders.
+    pub fn with_unseen(&self, graph: &Graph, place: impl Fn(Node) -> u32) -> Graph {
+        let mut edges = self.edges();
+        for node in 0..graph.nodes() {
+            graph.from(node).for_each(|(to, kinds)| edges.add(node, to, kinds));
+        }
+        for unseen in self.observed.unseen.iter().filter(|unseen| unseen.len() > 1) {
+            let mut unseen = unseen.clone();
+            unseen.sort_unstable_by_key(|node| (place(*node), self.history.times(*node).1, *node));
+            unseen.windows(2).for_each(|pair| edges.add(pair[0], pair[1], EdgeKind::Version));
+        }
+        Graph::build(edges)
+    }
+
+    /// What a transaction read from one writer orders that writer before the writers of its later reads, or of all its reads.
+    fn add_views(&self, edges: &mut Edges, is_ordered: bool) {
+        let mut reads: Vec<Read> = Vec::new();
+        let mut sources: Vec<(Node, u32)> = Vec::new();
+        for node in self.observed.nodes() {
+            reads.clear();
+            reads.extend(self.observed.reads(node));
+            sources.clear();
+            sources.extend(reads.iter().map(|read| (read.from, read.at)));
+            sources.sort_unstable();
+            sources.dedup_by_key(|(from, _)| *from);
+            reads.sort_unstable_by_key(|read| (read.key, read.at));
+            for &(source, first) in &sources {
+                self.for_each_common(source, &reads, &mut |read| {
+                    if read.from != source && (!is_ordered || read.at > first) {
+                        self.add_seen(edges, source, read.from);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The reads, sorted by key, of keys that another transaction wrote: by the shorter of the two lists.
+    fn for_each_common(&self, source: Node, reads: &[Read], visit: &mut dyn FnMut(&Read)) {
+        let writes = self.observed.writes(source);
+        if source == self.observed.begin {
+            return;
+        }
+        if writes.len() < reads.len() {
+            for key in writes {
+                let from = reads.partition_point(|read| read.key < *key);
+                reads[from..].iter().take_while(|read| read.key == *key).for_each(&mut *visit);
+            }
+        } else {
+            reads.iter().filter(|read| writes.binary_search(&read.key).is_ok()).for_each(visit);
+        }
+    }
+
+    /// A write that a transaction saw comes before the write that it read.
+    fn add_seen(&self, edges: &mut Edges, seen: Node, read: Node) {
+        edges.add(seen, read, EdgeKind::Version);
+        if read == self.observed.begin {
+            edges.add(read, seen, EdgeKind::Version);
+        }
+    }
+
+    fn add_atomic(&self, edges: &mut Edges, respects: Respects) {
+        self.add_views(edges, false);
+        if respects == Respects::Dependencies {
+            return;
+        }
+        let mut last: FxHashMap<Key, Node> = FxHashMap::default();
+        for session in &self.sessions {
+            last.clear();
+            for node in session {
+                for read in self.observed.reads(*node) {
+                    if let Some(before) = last.get(&read.key).filter(|before| **before != read.from) {
+                        self.add_seen(edges, *before, read.from);
+                    }
+                }
+                last.extend(self.observed.writes(*node).iter().map(|key| (*key, *node)));
+            }
+        }
+    }
+
+    /// All writes that happened before a read come before the write that it shows.
+    fn add_causal(&self, edges: &mut Edges, respects: Respects) -> Result<(), String> {
+        let happened = self.happened_before(respects)?;
+        let Some(happened) = happened else { return Ok(()) };
+        // By key: its writers, by session and place.
+        let mut writers: Vec<Vec<(u32, u32, Node)>> = vec![Vec::new(); self.history.keys() as usize];
+        for (number, session) in (0..).zip(&self.sessions) {
+            for (place, node) in (0..).zip(session) {
+                for key in self.observed.writes(*node) {
+                    writers[*key as usize].push((number, place, *node));
+                }
+            }
+        }
+        for node in self.observed.nodes() {
+            for read in self.observed.reads(node) {
+                let all = &writers[read.key as usize];
+                let mut from = 0;
+                while let Some((session, ..)) = all.get(from) {
+                    let rest = &all[from..];
+                    let of_session = &rest[..rest.partition_point(|(other, ..)| other == session)];
+                    let known = happened.through(node, *session);
+                    let before = of_session.partition_point(|(_, place, _)| *place < known);
+                    if let Some((.., last)) = before.checked_sub(1).map(|at| of_session[at])
+                        && last != read.from
+                        && last != node
+                    {
+                        self.add_seen(edges, last, read.from);
+                    }
+                    from += of_session.len();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The vector clocks of causality; `None` if it has a cycle.
+    fn happened_before(&self, respects: Respects) -> Result<Option<HappenedBefore>, String> {
+        let sessions = self.sessions.len();
+        let nodes = self.observed.begin as usize;
+        if (nodes as u64) * (sessions as u64) > CLOCKS {
+            return Err(format!("causality of {nodes} transactions in {sessions} sessions needs too much memory"));
+        }
+        let mut edges = self.edges();
+        self.add_reads(&mut edges);
+        self.add_sessions(&mut edges);
+        if respects == Respects::RealTime {
+            self.add_times(&mut edges);
+        }
+        let graph = Graph::build(edges);
+        let mut open = vec![0u32; nodes + 1];
+        (0..=self.observed.begin).flat_map(|node| graph.from(node)).for_each(|(to, _)| open[to as usize] += 1);
+        let mut ready: Vec<Node> = (0..=self.observed.begin).filter(|node| open[*node as usize] == 0).collect();
+        let mut clocks = vec![0u32; nodes * sessions];
+        let mut done = 0;
+        while let Some(node) = ready.pop() {
+            done += 1;
+            for (to, _) in graph.from(node) {
+                if node != self.observed.begin {
+                    let (from, into) = (node as usize * sessions, to as usize * sessions);
+                    for at in 0..sessions {
+                        clocks[into + at] = clocks[into + at].max(clocks[from + at]);
+                    }
+                    let (session, place) = self.place[node as usize];
+                    let own = into + session as usize;
+                    clocks[own] = clocks[own].max(place + 1);
+                }
+                open[to as usize] -= 1;
+                if open[to as usize] == 0 {
+                    ready.push(to);
+                }
+            }
+        }
+        Ok((done == nodes + 1).then_some(HappenedBefore { clocks, sessions }))
+    }
+
+    /// The reason for an edge of a level's graph.
+    pub fn because(&self, (from, kind, to): (Node, EdgeKind, Node)) -> Because {
+        let of_order = |(_, chain): &(Key, &Vec<Node>)| chain.windows(2).any(|pair| pair == [from, to]);
+        let chains = || (0..).zip(&self.observed.chains);
+        match kind {
+            EdgeKind::ReadsFrom => {
+                let read = self.observed.reads(to).iter().find(|read| read.from == from);
+                Because::Read(read.map_or(0, |read| read.key))
+            }
+            EdgeKind::AntiDependency => {
+                let read = self.observed.reads(from).iter().find(|read| self.observed.wrote(to, read.key));
+                Because::Replaced(read.map_or(0, |read| read.key))
+            }
+            EdgeKind::Version if from == self.observed.begin => Because::Begin,
+            EdgeKind::Program => Because::Session,
+            EdgeKind::RealTime => Because::Time,
+            _ => match chains().find(of_order) {
+                Some((key, _)) => Because::Order(key),
+                None => self.because_updated(from, to).unwrap_or_else(|| self.because_seen(from, to)),
+            },
+        }
+    }
+
+    fn because_updated(&self, from: Node, to: Node) -> Option<Because> {
+        let update = |node: Node| {
+            let reads = self.observed.reads(node).iter().copied();
+            reads.filter(move |read| self.observed.wrote(node, read.key))
+        };
+        let same = |read: &Read| update(to).any(|other| (other.key, other.from) == (read.key, read.from));
+        update(from).find(same).map(|read| Because::Updated(read.key))
+    }
+
+    fn because_seen(&self, seen: Node, read: Node) -> Because {
+        let is_one = |node: &Node| {
+            let reads = self.observed.reads(*node);
+            reads.iter().find(|other| other.from == read && *node != seen && self.observed.wrote(seen, other.key))
+        };
+        let sees = |node: &Node| self.observed.reads(*node).iter().any(|other| other.from == seen);
+        let direct = self.observed.nodes().filter(sees).find_map(|node| Some((node, is_one(&node)?.key)));
+        let follows = |node: &Node| {
+            let ((session, place), (of_seen, before)) = (self.place[*node as usize], self.place[seen as usize]);
+            session == of_seen && before < place
+        };
+        let by_session = || self.observed.nodes().filter(follows).find_map(|node| Some((node, is_one(&node)?.key)));
+        let any = || self.observed.nodes().find_map(|node| Some((node, is_one(&node)?.key)));
+        let found = direct.or_else(by_session).or_else(any);
+        let is_read = direct.is_some();
+        found.map_or(Because::Order(0), |(reader, key)| Because::Seen { reader, key, is_read })
+    }
+}
+
+/// For each transaction and session, how many transactions of it happened before.
+struct HappenedBefore {
+    clocks: Vec<u32>,
+    sessions: usize,
+}
+
+impl HappenedBefore {
+    fn through(&self, node: Node, session: u32) -> u32 {
+        self.clocks[node as usize * self.sessions + session as usize]
+    }
+}
