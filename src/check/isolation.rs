@@ -5,7 +5,7 @@ use crate::history::calls::{Call, Calls, Value};
 use crate::history::{ClockId, History, ValueId};
 use crate::ingest::call::Ending;
 use crate::isolation::{
-    Because, CommitOrder, Decision, Dependency, Flaw, Flawed, Level, Levels, Node, Outcome, Step, Transactions,
+    Because, Choice, CommitOrder, Decision, Dependency, Flaw, Flawed, Level, Levels, Node, Outcome, Step, Transactions,
     Violation, anomaly,
 };
 use crate::model::{Log, Model};
@@ -25,6 +25,9 @@ pub const RULE: Rule = Rule {
 
 /// Sets of transactions that a search for an order tries, and edges that a search for a short cycle visits.
 const BUDGET: u64 = 2_000_000;
+
+/// The most facts that a finding tells about transactions without an order.
+const CHOICES: usize = 10;
 
 /// The most transactions that a finding shows.
 const SHOWN: usize = 16;
@@ -244,13 +247,19 @@ impl Told<'_> {
                 });
                 (anomaly(level, cycle), text, cycle.iter().map(|step| step.from).chain(readers).collect())
             }
-            Violation::NoOrder(nodes) => {
-                let text = format!(
-                    "No order of the commits of these {} transactions gives these answers: every order that the reads \
-                     leave open was tried.",
-                    nodes.len()
-                );
-                ("no order of commits".to_owned(), text, nodes.clone())
+            Violation::NoOrder(core) => {
+                let read = |(reader, writer, key): &(Node, Node, u32)| {
+                    format!("{} read what {} wrote to {}", self.name(*reader), self.name(*writer), self.key(*key))
+                };
+                let reads = core.reads.iter().map(read);
+                let all: Vec<String> = reads.chain(core.choices.iter().map(|choice| self.choice(choice))).collect();
+                let more = match all.len() {
+                    count if count > CHOICES => format!("; and {} more facts like these", count - CHOICES),
+                    _ => String::new(),
+                };
+                let shown = all[..all.len().min(CHOICES)].join("; ");
+                let text = format!("{shown}{more}. No order of their commits has all of this.");
+                ("no order of commits".to_owned(), text, core.transactions.clone())
             }
         };
         let mut nodes: Vec<Node> = nodes.into_iter().filter(|node| self.call(*node).is_some()).collect();
@@ -297,6 +306,22 @@ impl Told<'_> {
                 format!("{reader} read {key}, and it shows what {other} appended in another order, or with a gap.")
             }
             Flaw::Internal => format!("{reader} read {key}, and its answer lacks what it wrote itself before."),
+        }
+    }
+
+    fn choice(&self, choice: &Choice) -> String {
+        let (reader, other, key) = (self.name(choice.reader), self.name(choice.other), self.key(choice.key));
+        match self.call(choice.writer) {
+            Some(_) => {
+                let writer = self.name(choice.writer);
+                format!(
+                    "{reader} read {key} as {writer} wrote it, so {other}, which wrote it too, comes before {writer} or after \
+                     {reader}"
+                )
+            }
+            None => {
+                format!("{reader} read {key} as it was at the begin, so {other}, which wrote it, comes after {reader}")
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 use super::level::{Isolation, Level};
 use super::observed::{Node, Observed};
 use super::transactions::{Key, Transactions};
-use crate::order::graph::Graph;
+use crate::order::graph::{EdgeKind, Graph};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
@@ -134,12 +134,15 @@ impl<'h> State<'h> {
                     *state.pending.entry(read.key).or_default() += 1;
                 }
             }
-            for (to, kinds) in graph.from(node) {
-                let is_of_commits = kinds.has(crate::order::graph::EdgeKind::Version);
-                let later = if is_serial || !is_of_commits { 2 * to } else { 2 * to + 1 };
-                if to < observed.begin {
-                    state.before(if is_serial { 2 * node } else { 2 * node + 1 }, later);
-                }
+            for (to, kinds) in graph.from(node).filter(|(to, _)| *to < observed.begin) {
+                let (first, second) = match is_serial {
+                    true => (2 * node, 2 * to),
+                    // A snapshot precedes what replaces a version that it shows, and a version precedes a later one.
+                    false if kinds.has(EdgeKind::AntiDependency) => (2 * node, 2 * to + 1),
+                    false if kinds.has(EdgeKind::Version) => (2 * node + 1, 2 * to + 1),
+                    false => (2 * node + 1, 2 * to),
+                };
+                state.before(first, second);
             }
         }
         for node in observed.nodes() {

@@ -1,6 +1,7 @@
 //! Which levels a history has, and why it does not have the others.
 
 use super::commit_order::{self, CommitOrder};
+use super::core::NoOrder;
 use super::dependencies::{Because, Dependencies};
 use super::level::{Isolation, Level, Respects};
 use super::observed::{Flaw, Flawed, Node, Observed};
@@ -15,7 +16,7 @@ pub enum Violation {
     /// A cycle of dependencies, each with its reason.
     Cycle(Vec<Dependency>),
     /// No order of commits explains these transactions.
-    NoOrder(Vec<Node>),
+    NoOrder(NoOrder),
 }
 
 /// One step of a cycle.
@@ -23,8 +24,6 @@ pub enum Violation {
 pub struct Dependency {
     /// The earlier transaction.
     pub from: Node,
-    /// The kind.
-    pub kind: EdgeKind,
     /// The later transaction.
     pub to: Node,
     /// The reason.
@@ -168,7 +167,7 @@ fn open((level, _): (Level, Option<()>)) -> (Level, Decision) {
     (level, Decision::Unknown(String::new()))
 }
 
-fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
+pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
     let observed = dependencies.observed;
     if let Some(key) = observed.ambiguous {
         return Decision::Unknown(format!("key {key} was given one value by several writes"));
@@ -181,15 +180,14 @@ fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decisio
         Ok(graph) => graph,
         Err(why) => return Decision::Unknown(why),
     };
-    let search = |graph: &Graph| match (level.isolation, observed.has_orders) {
-        (Isolation::ParallelSnapshot, true) => with_one_anti_dependency(graph, budget),
-        (Isolation::Prefix | Isolation::Snapshot, true) => of_snapshots(graph, level.isolation, budget),
+    let search = |graph: &Graph| match level.isolation {
+        Isolation::ParallelSnapshot => with_one_anti_dependency(graph, budget),
+        Isolation::Prefix | Isolation::Snapshot => of_snapshots(graph, level.isolation, budget),
         _ => shortest(graph, budget),
     };
     let explained = |cycle: Cycle| {
         let step = |step: &crate::order::graph::Step| Dependency {
             from: step.from,
-            kind: step.kind,
             to: step.to,
             because: dependencies.because((step.from, step.kind, step.to)),
         };
@@ -219,7 +217,7 @@ fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decisio
     }
     match commit_order::search(dependencies.history, observed, &graph, level, budget) {
         CommitOrder::Order(_) => Decision::Holds,
-        CommitOrder::None => Decision::Violated(Violation::NoOrder(observed.nodes().collect())),
+        CommitOrder::None => Decision::Violated(Violation::NoOrder(NoOrder::of(dependencies.history, level, budget))),
         CommitOrder::Spent => Decision::Unknown(format!("{budget} sets of transactions were tried")),
     }
 }
@@ -290,30 +288,30 @@ fn of_snapshots(graph: &Graph, isolation: Isolation, budget: u64) -> Found<Cycle
 
 /// The name of a cycle after Adya and Elle, from its edges.
 pub fn anomaly(level: Level, cycle: &[Dependency]) -> String {
-    let count = |kind: EdgeKind| cycle.iter().filter(|step| step.kind == kind).count();
-    let is_update = cycle.iter().any(|step| matches!(step.because, Because::Updated(_)));
-    let is_inferred = cycle.iter().any(|step| matches!(step.because, Because::Seen { .. }));
-    let name = match (count(EdgeKind::AntiDependency), level.isolation) {
+    let count = |is_one: fn(&Because) -> bool| cycle.iter().filter(|step| is_one(&step.because)).count();
+    let replaced = count(|because| matches!(because, Because::Replaced(_)));
+    let is_update = count(|because| matches!(because, Because::Updated(_))) > 0;
+    let is_inferred = count(|because| matches!(because, Because::Seen { .. })) > 0;
+    let name = match (replaced, level.isolation) {
         _ if is_update && cycle.len() == 2 => "lost update",
         (0, Isolation::MonotonicAtomicView) if is_inferred => "observed transaction vanishes",
         (0, Isolation::ReadAtomic) if is_inferred => "fractured read",
         (0, _) if is_inferred => "causality violation",
-        (0, _) if count(EdgeKind::ReadsFrom) > 0 => "G1c",
+        (0, _) if count(|because| matches!(because, Because::Read(_))) > 0 => "G1c",
         (0, _) => "G0",
         (1, _) => "G-single",
         _ if is_nonadjacent(cycle) => "G-nonadjacent",
         _ => "G2-item",
     };
-    let suffix = match (count(EdgeKind::RealTime), count(EdgeKind::Program)) {
+    let suffix = match (count(|because| *because == Because::Time), count(|because| *because == Because::Session)) {
         (0, 0) => "",
         (0, _) => "-session",
         _ => "-realtime",
     };
-    debug_assert!(level.respects >= Respects::Dependencies);
     format!("{name}{suffix}")
 }
 
 fn is_nonadjacent(cycle: &[Dependency]) -> bool {
-    let is_anti = |at: usize| cycle[at % cycle.len()].kind == EdgeKind::AntiDependency;
-    (0..cycle.len()).all(|at| !(is_anti(at) && is_anti(at + 1)))
+    let is_replaced = |at: usize| matches!(cycle[at % cycle.len()].because, Because::Replaced(_));
+    (0..cycle.len()).all(|at| !(is_replaced(at) && is_replaced(at + 1)))
 }

@@ -98,7 +98,43 @@ impl<'h> Dependencies<'h> {
             _ if level.respects == Respects::Dependencies => self.add_atomic(&mut edges, level.respects),
             _ => self.add_causal(&mut edges, level.respects)?,
         }
-        Ok(Graph::build(edges))
+        let graph = Graph::build(edges);
+        let needs_replaced = level.isolation > Isolation::Causal && !self.observed.has_orders;
+        Ok(if needs_replaced { self.with_replaced(&graph) } else { graph })
+    }
+
+    fn copy(&self, graph: &Graph) -> Edges {
+        let mut edges = self.edges();
+        for node in 0..graph.nodes() {
+            graph.from(node).for_each(|(to, kinds)| edges.add(node, to, kinds));
+        }
+        edges
+    }
+
+    /// Anti-dependencies of registers: a write that comes after another one comes after the reads of that one.
+    fn with_replaced(&self, graph: &Graph) -> Graph {
+        let mut edges = self.copy(graph);
+        let mut readers: FxHashMap<(Key, Node), Vec<Node>> = FxHashMap::default();
+        for node in self.observed.nodes() {
+            for read in self.observed.reads(node) {
+                readers.entry((read.key, read.from)).or_default().push(node);
+            }
+        }
+        let mut add = |(key, writer): (Key, Node), later: Node| {
+            for reader in readers.get(&(key, writer)).into_iter().flatten() {
+                edges.add(*reader, later, EdgeKind::AntiDependency);
+            }
+        };
+        for later in self.observed.nodes() {
+            self.observed.writes(later).iter().for_each(|key| add((*key, self.observed.begin), later));
+        }
+        for writer in self.observed.nodes() {
+            for (later, _) in graph.from(writer).filter(|(_, kinds)| kinds.has(EdgeKind::Version)) {
+                let both = self.observed.writes(writer).iter().filter(|key| self.observed.wrote(later, **key));
+                both.for_each(|key| add((*key, writer), later));
+            }
+        }
+        Graph::build(edges)
     }
 
     /// The orders of lists.
@@ -198,10 +234,7 @@ impl<'h> Dependencies<'h> {
 
     /// The appends that no read shows, in this order of the transactions: one of the possible orders.
     pub fn with_unseen(&self, graph: &Graph, place: impl Fn(Node) -> u32) -> Graph {
-        let mut edges = self.edges();
-        for node in 0..graph.nodes() {
-            graph.from(node).for_each(|(to, kinds)| edges.add(node, to, kinds));
-        }
+        let mut edges = self.copy(graph);
         for unseen in self.observed.unseen.iter().filter(|unseen| unseen.len() > 1) {
             let mut unseen = unseen.clone();
             unseen.sort_unstable_by_key(|node| (place(*node), self.history.times(*node).1, *node));

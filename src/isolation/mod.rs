@@ -3,6 +3,7 @@
 //! Input: [`Transactions`]. Output: [`Levels`]. `docs/isolation.md` has the lattice of levels and its sources.
 
 mod commit_order;
+mod core;
 mod decision;
 mod dependencies;
 mod level;
@@ -11,6 +12,7 @@ mod observed;
 mod tests;
 mod transactions;
 
+pub use self::core::{Choice, NoOrder};
 pub use commit_order::CommitOrder;
 pub use decision::{Decision, Dependency, Levels, Violation, anomaly};
 pub use dependencies::Because;

@@ -1,7 +1,7 @@
 //! The levels, compared with their definitions over all orders of commits.
 
 use super::observed::Observed;
-use super::{CommitOrder, Decision, Isolation, Level, Levels, Node, Outcome, Respects, Step, Transactions};
+use super::{CommitOrder, Decision, Isolation, Level, Levels, Node, Outcome, Respects, Step, Transactions, Violation};
 use crate::model::list_append::Access;
 use crate::model::{ListAppend, Spec};
 use crate::search::{self, Call};
@@ -380,4 +380,29 @@ fn strict_orders_are_those_of_the_search_for_a_linearization() {
     }
     println!("{found} have an order, {none} have none");
     assert!(found > 100 && none > 100);
+}
+
+#[test]
+fn transactions_without_an_order_are_few_and_none_of_them_can_be_left_out() {
+    let level = Level { isolation: Isolation::Serializable, respects: Respects::Dependencies };
+    let mut found = 0;
+    for seed in crate_seeds() {
+        let history = history(seed, false);
+        let levels = Levels::of(&history, 100_000);
+        let Some(Decision::Violated(Violation::NoOrder(core))) = levels.decision(level) else { continue };
+        found += 1;
+        let nodes = &core.transactions;
+        let has_order = |nodes: &[Node]| {
+            let part = super::core::part(&history, nodes);
+            has(&part, &Observed::of(&part), level)
+        };
+        assert!(!has_order(nodes), "seed {seed}, {core:?}\n{}", text(&history));
+        for left_out in 0..nodes.len() {
+            let mut fewer = nodes.clone();
+            fewer.remove(left_out);
+            assert!(has_order(&fewer), "seed {seed}, {core:?}\n{}", text(&history));
+        }
+    }
+    println!("{found} without an order");
+    assert!(found > 0);
 }
