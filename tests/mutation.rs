@@ -12,7 +12,7 @@ use retrograde::ingest::{
 use std::collections::HashSet;
 
 /// The samples, and whether they hold one record a line.
-const SAMPLES: [(&str, Format, bool, &[u8]); 19] = [
+const SAMPLES: [(&str, Format, bool, &[u8]); 21] = [
     ("audit.log", Format::Audit, true, include_bytes!("samples/audit.log")),
     ("audit-webhook.ndjson", Format::Audit, false, include_bytes!("samples/audit-webhook.ndjson")),
     ("audit-legacy.log", Format::LegacyAudit, false, include_bytes!("samples/audit-legacy.log")),
@@ -27,6 +27,8 @@ const SAMPLES: [(&str, Format, bool, &[u8]); 19] = [
     ("history-lines.edn", Format::Edn, false, include_bytes!("samples/history-lines.edn")),
     ("jepsen.log", Format::JepsenLog, true, include_bytes!("samples/jepsen.log")),
     ("operations.jsonl", Format::Operations, true, include_bytes!("samples/operations.jsonl")),
+    ("transactions.txt", Format::Transactions, true, include_bytes!("samples/transactions.txt")),
+    ("transactions-lines.txt", Format::Transactions, false, include_bytes!("samples/transactions-lines.txt")),
     ("r/client-1/operations.json", Format::EtcdOperations, true, include_bytes!("samples/etcd-operations.json")),
     ("r/client-2/watch.json", Format::EtcdWatches, false, include_bytes!("samples/etcd-watches.json")),
     ("r/traffic.json", Format::EtcdTraffic, false, include_bytes!("samples/etcd-traffic.json")),

@@ -5,8 +5,8 @@ use crate::history::calls::{Call, Calls, Value};
 use crate::history::{ClockId, History, ValueId};
 use crate::ingest::call::Ending;
 use crate::isolation::{
-    Because, Choice, CommitOrder, Decision, Dependency, Flaw, Flawed, Level, Levels, Node, Outcome, Step, Transactions,
-    Violation, anomaly,
+    Because, Choice, CommitOrder, Decision, Dependency, Flaw, Flawed, Level, Levels, Node, Outcome, Respects, Step,
+    Transactions, Violation, anomaly,
 };
 use crate::model::{Log, Model};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -23,8 +23,12 @@ pub const RULE: Rule = Rule {
     checks: Checks::transactions(check),
 };
 
-/// Sets of transactions that a search for an order tries, and edges that a search for a short cycle visits.
-const BUDGET: u64 = 2_000_000;
+/// Sets of transactions that a search for an order tries, and edges that a search for a short cycle visits: this many, and
+/// [`BUDGET_EACH`] for each transaction.
+const BUDGET: u64 = 100_000;
+
+/// See [`BUDGET`]. An order that needs no backtracking takes two sets for each transaction.
+const BUDGET_EACH: u64 = 10;
 
 /// The most facts that a finding tells about transactions without an order.
 const CHOICES: usize = 10;
@@ -40,8 +44,10 @@ fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     if read.history.is_empty() {
         return;
     }
-    let levels = Levels::of(&read.history, BUDGET);
-    let asserted = evidence.options.level.unwrap_or(Level::STRICT);
+    let levels = Levels::of(&read.history, read.budget());
+    let strongest = Level { respects: Respects::Sessions, ..Level::STRICT };
+    let strongest = if log.calls.is_timeless { strongest } else { Level::STRICT };
+    let asserted = evidence.options.level.unwrap_or(strongest);
     let lacks = match (&log.calls.lost, read.left_out) {
         (Some(lost), _) => Some(format!("the log is not whole: {}", lost.why)),
         (None, 0) if read.has_beginnings => Some("a value was read that no transaction had written".to_owned()),
@@ -57,8 +63,9 @@ fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
         }
     }
     match levels.decision(asserted) {
-        // Without an assertion, the rule `linearizability` decides the log.
-        Some(Decision::Unknown(_)) | None if evidence.options.level.is_none() => return,
+        // Without an assertion, the rule `linearizability` decides a log with times.
+        Some(Decision::Unknown(_)) if evidence.options.level.is_none() && !log.calls.is_timeless => return,
+        None => result.open = Some(format!("{asserted} is not decided: the transactions have no times")),
         Some(Decision::Unknown(why)) => result.open = Some(format!("{asserted} is not decided: {why}")),
         _ => result.open = lacks,
     }
@@ -93,7 +100,7 @@ pub(super) fn strict_order(log: Log<'_>, model: Model) -> Option<Result<Vec<u32>
     if read.left_out > 0 || read.has_beginnings {
         return None;
     }
-    match Levels::strict_order(&read.history, BUDGET) {
+    match Levels::strict_order(&read.history, read.budget()) {
         CommitOrder::Order(order) => Some(Ok(order.into_iter().map(|node| read.calls[node as usize]).collect())),
         CommitOrder::None => Some(Err(())),
         CommitOrder::Spent => None,
@@ -101,6 +108,10 @@ pub(super) fn strict_order(log: Log<'_>, model: Model) -> Option<Result<Vec<u32>
 }
 
 impl Read {
+    fn budget(&self) -> u64 {
+        BUDGET + BUDGET_EACH * u64::from(self.history.len())
+    }
+
     fn of(log: Log<'_>, model: Model) -> Read {
         let written = written(log);
         let mut read = Read {
@@ -122,7 +133,8 @@ impl Read {
             let mut is_beginning = |key: ValueId, value: ValueId| {
                 let is_natural = matches!(log.calls.values.get(value), Value::Int(0) | Value::Bool(false));
                 let is_beginning = is_natural && !written.contains(&(key, value));
-                read.has_beginnings |= is_beginning;
+                // Histories of steps write 0 for no value.
+                read.has_beginnings |= is_beginning && !log.calls.is_timeless;
                 is_beginning
             };
             let Some(steps) = steps(log, &call, model, &mut number, &mut is_beginning) else {
@@ -137,7 +149,8 @@ impl Read {
             let count = sessions.len() as u32;
             let session = *sessions.entry(call.process).or_insert(count);
             let end = if call.ending == Ending::Ok { call.ret.rank } else { i64::MAX };
-            read.history.push(session, (call.invoke.rank, end), outcome, steps);
+            let times = (!log.calls.is_timeless).then_some((call.invoke.rank, end));
+            read.history.push(session, times, outcome, steps);
             read.calls.push(at);
         }
         read

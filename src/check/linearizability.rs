@@ -60,7 +60,7 @@ fn check(evidence: &Evidence<'_>, result: &mut RuleResult<'_>) {
     match Model::of(log) {
         // The caller asserts a weaker level: rule `isolation` decides it.
         Ok(Model::ListAppend | Model::MultiRegister)
-            if evidence.options.level.is_some_and(|level| level != Level::STRICT) => {}
+            if log.calls.is_timeless || evidence.options.level.is_some_and(|level| level != Level::STRICT) => {}
         Ok(model) => {
             let transactions = super::isolation::strict_order(log, model);
             model.visit(

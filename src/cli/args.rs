@@ -127,7 +127,8 @@ pub struct Declared {
     /// the end of the path. Times of files with one clock compare freely. Each cluster is checked by itself.
     #[arg(long, value_name = "GLOB:KEY=NAME,...", value_parser = SourceRule::parse)]
     pub source: Vec<SourceRule>,
-    /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch, edn, jepsen-log, operations.
+    /// Force the format of files (repeatable): audit, capture, watch, list, etcd-watch, edn, jepsen-log, operations,
+    /// transactions.
     #[arg(long, value_name = "GLOB:NAME", value_parser = value::format)]
     pub format: Vec<(String, Format)>,
     /// Declare resources with a revision counter of their own (repeatable).

@@ -230,7 +230,7 @@ impl Builder {
                 }
             }
             Format::EtcdWatch => self.merge_witness(file, first_line, &batch.witness, &batch.witness_breaks, &moved),
-            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => {}
+            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations | Format::Transactions => {}
             // The lines of these formats become no row here: `history::etcd` reads them.
             Format::EtcdOperations
             | Format::EtcdWatches

@@ -209,10 +209,12 @@ impl<B: Batch> Parser<'_, B> {
                 Format::EtcdTraffic => self.traffic(line, offset, text),
                 Format::EtcdLog | Format::EtcdStore => Outcome::Unknown,
                 Format::LegacyAudit => Outcome::Unknown,
-                Format::Edn | Format::JepsenLog | Format::Operations => match self.call(line, offset, text) {
-                    Some(outcome) => outcome,
-                    None => return,
-                },
+                Format::Edn | Format::JepsenLog | Format::Operations | Format::Transactions => {
+                    match self.call(line, offset, text) {
+                        Some(outcome) => outcome,
+                        None => return,
+                    }
+                }
             },
             Err(fault) => Outcome::Fault(fault),
         };
@@ -248,7 +250,10 @@ impl<B: Batch> Parser<'_, B> {
         }
         // A derived struct would read an array as its fields in order.
         let is_other = self.format == Format::Audit && envelope::may_stand_in_front(bytes);
-        if bytes[0] != b'{' && !is_other && !matches!(self.format, Format::Edn | Format::JepsenLog) {
+        if bytes[0] != b'{'
+            && !is_other
+            && !matches!(self.format, Format::Edn | Format::JepsenLog | Format::Transactions)
+        {
             return Err(Fault::new(
                 self.expected(),
                 Found::described(format!("text that is no JSON object: {}", Found::byte(bytes, 0))),
@@ -267,6 +272,7 @@ impl<B: Batch> Parser<'_, B> {
             Format::List => "a list response or an object",
             Format::EtcdWatch => "an etcd watch response",
             Format::Edn | Format::JepsenLog | Format::Operations => "an operation",
+            Format::Transactions => "a step of a transaction",
             Format::EtcdOperations => "an operation of an etcd client",
             Format::EtcdWatches => "a watch of an etcd client",
             Format::EtcdTraffic => "a description of etcd traffic",
@@ -469,7 +475,7 @@ impl<B: Batch> Parser<'_, B> {
             Format::EtcdOperations => evidence == Evidence::EtcdOperation,
             Format::EtcdWatches => evidence == Evidence::EtcdWatch,
             Format::EtcdTraffic => evidence == Evidence::EtcdTraffic,
-            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations => false,
+            Format::LegacyAudit | Format::Edn | Format::JepsenLog | Format::Operations | Format::Transactions => false,
             Format::EtcdLog | Format::EtcdStore => false,
         }
     }

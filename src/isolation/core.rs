@@ -10,6 +10,9 @@ use rustc_hash::FxHashSet;
 /// Smaller sets of transactions that are tried, at most.
 const TRIES: usize = 2_000;
 
+/// Sets of transactions that each try visits, beyond those of one order.
+const SETS: u64 = 1_000;
+
 /// A transaction read what another one wrote. A third one wrote the key too, so it comes before the writer, or after the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -37,7 +40,7 @@ pub struct NoOrder {
 }
 
 impl NoOrder {
-    pub(super) fn of(history: &Transactions, level: Level, budget: u64) -> NoOrder {
+    pub(super) fn of(history: &Transactions, level: Level) -> NoOrder {
         let mut nodes: Vec<Node> = Observed::of(history).nodes().collect();
         let (mut size, mut tries) = (nodes.len().div_ceil(2), 0);
         while size > 0 && tries < TRIES {
@@ -46,7 +49,7 @@ impl NoOrder {
                 tries += 1;
                 let mut fewer = nodes.clone();
                 fewer.drain(at..(at + size).min(nodes.len()));
-                if has_no_order(&part(history, &fewer), level, budget) {
+                if has_no_order(&part(history, &fewer), level) {
                     nodes = fewer;
                 } else {
                     at += size;
@@ -81,7 +84,9 @@ impl NoOrder {
     }
 }
 
-fn has_no_order(history: &Transactions, level: Level, budget: u64) -> bool {
+/// Whether that is shown soon.
+fn has_no_order(history: &Transactions, level: Level) -> bool {
+    let budget = SETS + 2 * u64::from(history.len());
     let observed = Observed::of(history);
     let dependencies = Dependencies::of(history, &observed);
     matches!(decide(&dependencies, level, budget), Decision::Violated(_))
@@ -107,7 +112,8 @@ pub(super) fn part(history: &Transactions, nodes: &[Node]) -> Transactions {
             Outcome::Unknown => Outcome::Committed,
             outcome => outcome,
         };
-        part.push(history.session(*node), history.times(*node), outcome, steps);
+        let times = (!history.is_timeless()).then(|| history.times(*node));
+        part.push(history.session(*node), times, outcome, steps);
     }
     part
 }

@@ -77,16 +77,21 @@ impl Levels {
     pub fn of(history: &Transactions, budget: u64) -> Levels {
         let observed = Observed::of(history);
         let dependencies = Dependencies::of(history, &observed);
-        let mut levels = Levels { decisions: Level::all().map(|level| (level, None)).map(open).collect() };
-        // The strongest first: most histories have all levels. Then the weakest, since a violation excludes those above.
-        let count = levels.decisions.len();
-        for at in (0..count).rev().chain(0..count) {
-            let level = levels.decisions[at].0;
-            if !levels.is_open(level) {
-                continue;
+        let has_times = |level: &Level| level.respects < Respects::RealTime || !history.is_timeless();
+        let open = |level| (level, Decision::Unknown(String::new()));
+        let mut levels = Levels { decisions: Level::all().filter(has_times).map(open).collect() };
+        let all: Vec<Level> = levels.all().map(|(level, _)| level).collect();
+        // Cycles take linear time, and most histories have all levels or lack the weakest ones. A search for an order comes last.
+        let strongest = if observed.has_orders { &all[all.len() - 1..] } else { &[] };
+        for level in strongest.iter().chain(&all) {
+            if levels.is_open(*level) {
+                levels.settle(*level, by_cycles(&dependencies, *level, budget).0);
             }
-            let decision = decide(&dependencies, level, budget);
-            levels.settle(level, decision);
+        }
+        for level in all.iter().rev() {
+            if levels.is_open(*level) {
+                levels.settle(*level, decide(&dependencies, *level, budget));
+            }
         }
         levels
     }
@@ -95,15 +100,15 @@ impl Levels {
     pub fn strict_order(history: &Transactions, budget: u64) -> CommitOrder {
         let observed = Observed::of(history);
         let dependencies = Dependencies::of(history, &observed);
-        match decide(&dependencies, Level::STRICT, budget) {
-            Decision::Violated(_) => return CommitOrder::None,
-            Decision::Unknown(_) => return CommitOrder::Spent,
-            Decision::Holds => {}
+        match by_cycles(&dependencies, Level::STRICT, budget) {
+            (Decision::Violated(_), _) => return CommitOrder::None,
+            (Decision::Unknown(why), Some(graph)) if why.is_empty() => {
+                return commit_order::search(history, &observed, &graph, Level::STRICT, budget);
+            }
+            (Decision::Unknown(_), _) => return CommitOrder::Spent,
+            (Decision::Holds, _) => {}
         }
         let Ok(graph) = dependencies.graph(Level::STRICT) else { return CommitOrder::Spent };
-        if !observed.has_orders {
-            return commit_order::search(history, &observed, &graph, Level::STRICT, budget);
-        }
         let place = Components::find(&graph, EdgeKinds::ALL);
         let mut order: Vec<Node> = observed.nodes().collect();
         order.sort_unstable_by_key(|node| place.of(*node));
@@ -163,22 +168,33 @@ impl Levels {
     }
 }
 
-fn open((level, _): (Level, Option<()>)) -> (Level, Decision) {
-    (level, Decision::Unknown(String::new()))
+pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
+    let (history, observed) = (dependencies.history, dependencies.observed);
+    let graph = match by_cycles(dependencies, level, budget) {
+        (Decision::Unknown(why), Some(graph)) if why.is_empty() => graph,
+        (decision, _) => return decision,
+    };
+    match commit_order::search(history, observed, &graph, level, budget) {
+        CommitOrder::Order(_) => Decision::Holds,
+        CommitOrder::None => Decision::Violated(Violation::NoOrder(NoOrder::of(history, level))),
+        CommitOrder::Spent => Decision::Unknown(format!("{budget} sets of transactions were tried")),
+    }
 }
 
-pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
+/// Decides a level by cycles of dependencies. If only a search for an order of commits decides it, the decision is unknown without
+/// a reason, and the graph is returned.
+fn by_cycles(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> (Decision, Option<Graph>) {
     let observed = dependencies.observed;
     if let Some(key) = observed.ambiguous {
-        return Decision::Unknown(format!("key {key} was given one value by several writes"));
+        return (Decision::Unknown(format!("key {key} was given one value by several writes")), None);
     }
     let is_excluded = |flawed: &&Flawed| flawed.flaw.excluded_by() <= level.isolation;
     if let Some(flawed) = observed.flaws.iter().filter(is_excluded).min_by_key(|flawed| flawed.flaw) {
-        return Decision::Violated(Violation::Flaw(*flawed));
+        return (Decision::Violated(Violation::Flaw(*flawed)), None);
     }
     let graph = match dependencies.graph(level) {
         Ok(graph) => graph,
-        Err(why) => return Decision::Unknown(why),
+        Err(why) => return (Decision::Unknown(why), None),
     };
     let search = |graph: &Graph| match level.isolation {
         Isolation::ParallelSnapshot => with_one_anti_dependency(graph, budget),
@@ -194,32 +210,29 @@ pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64)
         Decision::Violated(Violation::Cycle(cycle.steps.iter().map(step).collect()))
     };
     match search(&graph) {
-        Found::One(cycle) => return explained(cycle),
-        Found::Undecided => return Decision::Unknown("the limit of visited edges was reached".to_owned()),
+        Found::One(cycle) => return (explained(cycle), None),
+        Found::Undecided => return (Decision::Unknown("the limit of visited edges was reached".to_owned()), None),
         Found::None => {}
     }
     // Without a cycle of all dependencies, any order of them is one of commits.
     if level.isolation <= Isolation::Causal || observed.has_orders && level.isolation == Isolation::Serializable {
-        return Decision::Holds;
+        return (Decision::Holds, None);
     }
     if observed.has_orders {
         if observed.unseen.iter().all(|unseen| unseen.len() < 2) {
-            return Decision::Holds;
+            return (Decision::Holds, None);
         }
         let order = Components::find(&graph, EdgeKinds::ALL);
-        return match search(&dependencies.with_unseen(&graph, |node| order.of(node))) {
+        let decision = match search(&dependencies.with_unseen(&graph, |node| order.of(node))) {
             Found::None => Decision::Holds,
             _ => Decision::Unknown("the order of appends that no read shows is not known".to_owned()),
         };
+        return (decision, None);
     }
     if level.isolation == Isolation::ParallelSnapshot {
-        return Decision::Unknown("the order of writes is not known".to_owned());
+        return (Decision::Unknown("the order of writes is not known".to_owned()), None);
     }
-    match commit_order::search(dependencies.history, observed, &graph, level, budget) {
-        CommitOrder::Order(_) => Decision::Holds,
-        CommitOrder::None => Decision::Violated(Violation::NoOrder(NoOrder::of(dependencies.history, level, budget))),
-        CommitOrder::Spent => Decision::Unknown(format!("{budget} sets of transactions were tried")),
-    }
+    (Decision::Unknown(String::new()), Some(graph))
 }
 
 fn shortest(graph: &Graph, budget: u64) -> Found<Cycle> {
@@ -300,6 +313,8 @@ pub fn anomaly(level: Level, cycle: &[Dependency]) -> String {
         (0, _) if count(|because| matches!(because, Because::Read(_))) > 0 => "G1c",
         (0, _) => "G0",
         (1, _) => "G-single",
+        (2, _) if cycle.len() == 2 => "G2-item (write skew)",
+        _ if is_nonadjacent(cycle) && cycle.len() == 2 * replaced => "G-nonadjacent (long fork)",
         _ if is_nonadjacent(cycle) => "G-nonadjacent",
         _ => "G2-item",
     };

@@ -64,7 +64,7 @@ fn history(seed: u64, is_list: bool) -> Transactions {
             if is_list { Step::Append(key, value) } else { Step::Write(key, value) }
         };
         let steps: Vec<Step> = steps.into_iter().map(step).collect();
-        history.push(session, (begin, end), Outcome::Committed, steps);
+        history.push(session, Some((begin, end)), Outcome::Committed, steps);
     }
     history
 }
@@ -337,7 +337,7 @@ fn altered(seed: u64) -> Transactions {
         });
         let steps: Vec<Step> = steps.collect();
         let end = if outcome == Outcome::Unknown { i64::MAX } else { end };
-        altered.push(honest.session(node), (begin, end), outcome, steps);
+        altered.push(honest.session(node), Some((begin, end)), outcome, steps);
     }
     altered
 }
@@ -350,7 +350,7 @@ fn strict_orders_are_those_of_the_search_for_a_linearization() {
         // The model has real time only, so each transaction is a session of its own.
         let mut alone = Transactions::default();
         for node in 0..history.len() {
-            alone.push(node, history.times(node), history.outcome(node), history.steps(node).to_vec());
+            alone.push(node, Some(history.times(node)), history.outcome(node), history.steps(node).to_vec());
         }
         let spec = ListAppend::default();
         let calls = search::History::new(calls(&alone)).unwrap();

@@ -59,9 +59,9 @@ struct Transaction {
 ///
 /// // Two clients read the same balance, and each writes what it makes of it.
 /// let mut history = Transactions::default();
-/// history.push(0, (0, 1), Outcome::Committed, [Step::Write(0, 100)]);
-/// history.push(1, (2, 4), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 150)]);
-/// history.push(2, (3, 5), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 70)]);
+/// history.push(0, Some((0, 1)), Outcome::Committed, [Step::Write(0, 100)]);
+/// history.push(1, Some((2, 4)), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 150)]);
+/// history.push(2, Some((3, 5)), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 70)]);
 /// let levels = Levels::of(&history, 1_000_000);
 /// assert_eq!(levels.strongest(), ["prefix"]);
 /// ```
@@ -71,18 +71,21 @@ pub struct Transactions {
     steps: Vec<Step>,
     sessions: u32,
     keys: u32,
+    is_timeless: bool,
 }
 
 impl Transactions {
     /// Adds the next transaction of a session, with the times at which it began and ended on one clock; `i64::MAX` if its end is
-    /// not known. Returns its number.
+    /// not known. Without a time, the levels of real time are not decided. Returns its number.
     pub fn push(
         &mut self,
         session: u32,
-        (begin, end): (i64, i64),
+        times: Option<(i64, i64)>,
         outcome: Outcome,
         steps: impl IntoIterator<Item = Step>,
     ) -> u32 {
+        let (begin, end) = times.unwrap_or((0, i64::MAX));
+        self.is_timeless |= times.is_none();
         let first = self.steps.len() as u32;
         self.steps.extend(steps);
         self.keys = self.steps[first as usize..].iter().map(|step| step.key() + 1).fold(self.keys, u32::max);
@@ -99,6 +102,11 @@ impl Transactions {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.transactions.is_empty()
+    }
+
+    /// Whether a transaction has no times.
+    pub fn is_timeless(&self) -> bool {
+        self.is_timeless
     }
 
     /// The number of sessions.

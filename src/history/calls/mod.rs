@@ -3,6 +3,7 @@
 mod pairing;
 mod rows;
 mod run;
+mod transactions;
 mod tuples;
 mod unnamed;
 mod values;
@@ -34,6 +35,8 @@ pub struct Calls {
     /// The most by which a later line has an earlier time, in the unit of the times; 0 if times never fall back. Otherwise two
     /// events are ordered only if lines and times agree.
     pub falls_back: i64,
+    /// Whether nothing has a time: only the order of each process is known.
+    pub is_timeless: bool,
     /// What may be missing, and from which rank.
     pub lost: Option<Lost>,
     /// The keys of objects in the history's table.

@@ -5,6 +5,7 @@
 
 use super::super::ids::{IncarnationId, Symbol, ValueId};
 use super::super::interner::Interner;
+use super::transactions::Transactions;
 use super::unnamed::{Unnamed, Unpaired};
 use super::values::{Value, Values};
 use super::{Call, Calls, Function, Lost, Moment, tuples};
@@ -81,6 +82,9 @@ pub struct Pairing {
     style: Option<Style>,
     /// The processes of events without one.
     unnamed: Option<Unnamed>,
+    /// Transactions of which the log has the steps, and the name of their function.
+    transactions: Transactions,
+    transaction: Symbol,
     /// Problems in the log, up to a limit.
     pub problems: Vec<Problem>,
     /// Number of all problems.
@@ -122,6 +126,8 @@ impl Pairing {
             lines: Vec::new(),
             style: None,
             unnamed: None,
+            transactions: Transactions::default(),
+            transaction: Symbol::NONE,
             problems: Vec::new(),
             problem_count: 0,
             confused: None,
@@ -160,6 +166,14 @@ impl Pairing {
             let position = Position { file: self.file, line: first_line + row.line, offset: row.offset };
             let row = Row { key: value(row.key), value: value(row.value), result: value(row.result), ..*row };
             match process.is_some() {
+                _ if matches!(row.kind, Kind::Step | Kind::Boundary { .. }) => {
+                    self.transaction = function;
+                    match row.kind {
+                        Kind::Boundary { of_session } => self.transactions.boundary(of_session),
+                        _ if process.is_some() => self.transactions.named(process, row.key, position, row.value),
+                        _ => self.transactions.step(names, position, row.value),
+                    }
+                }
                 false => self.unnamed(names, function, position, &row),
                 true if self.unnamed.is_some() => {
                     self.problem(position, "no process, as other operations have none", names.get(process));
@@ -181,7 +195,7 @@ impl Pairing {
         let question = (function, row.key, row.value);
         let now = Moment { rank: self.lines.len() as i64, time: row.at, position };
         let (process, since) = match row.kind {
-            Kind::Invoke | Kind::Whole(_) => unnamed.invoke(question, now),
+            Kind::Invoke | Kind::Whole(_) | Kind::Step | Kind::Boundary { .. } => unnamed.invoke(question, now),
             Kind::Return(ending) => {
                 let name = names.get(function);
                 let repeats = name == "txn" || REPEATED.contains(&name);
@@ -313,6 +327,7 @@ impl Pairing {
                 }
             },
             Kind::Whole(ending) => self.whole(row, ending, call),
+            Kind::Step | Kind::Boundary { .. } => {}
         }
     }
 
@@ -408,6 +423,7 @@ impl Pairing {
         if self.style == Some(Style::Whole) {
             self.overlaps(names);
         }
+        self.close_transactions();
         self.keys();
         let end = self.lines.len() as i64;
         let mut from = unread.map(|line| match line {
@@ -432,6 +448,35 @@ impl Pairing {
         self.count();
         let Pairing { calls, clock, processes, problems, problem_count, .. } = self;
         Finished { calls, clock, processes, problems, problem_count }
+    }
+
+    /// Makes a call of each transaction of which the log has the steps. All overlap, since they have no times.
+    fn close_transactions(&mut self) {
+        let transactions = std::mem::take(&mut self.transactions);
+        if transactions.is_empty() {
+            return;
+        }
+        self.calls.is_timeless = true;
+        let all = transactions.into_values(&mut self.calls.values);
+        let count = all.len() as i64;
+        for (number, (transaction, value)) in (0..).zip(all) {
+            let fresh = self.by_process.len() as u32;
+            let state = self.by_process.entry(transaction.session).or_insert_with(|| {
+                self.processes.push(transaction.session);
+                Process { id: IncarnationId(fresh), open: None, tangled: false }
+            });
+            let moment = |rank: i64, position: Position| Moment { rank, time: Time::UNKNOWN, position };
+            self.calls.calls.push(Call {
+                process: state.id,
+                function: self.transaction,
+                key: ValueId::NONE,
+                argument: value,
+                answer: value,
+                ending: Ending::Ok,
+                invoke: moment(number, transaction.steps.0),
+                ret: moment(count + number, transaction.steps.1),
+            });
+        }
     }
 
     /// Reports a process with two operations at once.

@@ -19,6 +19,7 @@ struct Log {
     model: Option<String>,
     others: u64,
     falls_back: i64,
+    is_timeless: bool,
     lost: Option<Lost>,
 }
 
@@ -83,8 +84,14 @@ pub(super) fn write<W: Write>(to: &mut Writer<W>, history: &History) -> io::Resu
 }
 
 pub(super) fn write_calls<W: Write>(to: &mut Writer<W>, calls: &Calls) -> io::Result<()> {
-    let Calls { calls, values, model, functions, others, falls_back, lost, keys } = calls;
-    let log = Log { model: model.clone(), others: *others, falls_back: *falls_back, lost: lost.clone() };
+    let Calls { calls, values, model, functions, others, falls_back, is_timeless, lost, keys } = calls;
+    let log = Log {
+        model: model.clone(),
+        others: *others,
+        falls_back: *falls_back,
+        is_timeless: *is_timeless,
+        lost: lost.clone(),
+    };
     to.rows(kind::LOG, &[log])?;
     to.table(kind::CALLS, calls.len(), |range| range.map(|at| calls.get(at)).collect::<Vec<_>>())?;
     names(to, &values.texts)?;
@@ -149,8 +156,18 @@ fn read_calls(from: &mut Container) -> Result<Calls, Refusal> {
         .ok_or_else(|| Refusal::contradiction("values with parts that do not exist"))?;
     let functions = from.rows(kind::FUNCTIONS)?;
     let keys: Vec<(ValueId, KeyId)> = from.rows(kind::CALL_KEYS)?;
-    let Log { model, others, falls_back, lost } = log;
-    Ok(Calls { calls, values, model, functions, others, falls_back, lost, keys: keys.into_iter().collect() })
+    let Log { model, others, falls_back, is_timeless, lost } = log;
+    Ok(Calls {
+        calls,
+        values,
+        model,
+        functions,
+        others,
+        falls_back,
+        is_timeless,
+        lost,
+        keys: keys.into_iter().collect(),
+    })
 }
 
 pub(super) fn names<W: Write>(to: &mut Writer<W>, names: &Interner) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Operation logs: invocations and answers of processes, event by event.
 //!
-//! Three formats yield the same [`Event`]s: Jepsen's EDN, lines of Jepsen's text log, and the JSON of
-//! `docs/formats.md`. Values become [`Datum`]s, which each model interprets.
+//! Four formats yield the same [`Event`]s: Jepsen's EDN, lines of Jepsen's text log, the JSON of `docs/formats.md`, and
+//! steps of transactions. Values become [`Datum`]s, which each model interprets.
 
 pub(crate) mod datum;
 pub(super) mod edn;
@@ -9,6 +9,7 @@ pub(super) mod elements;
 pub(super) mod json;
 pub(super) mod log;
 mod reader;
+mod steps;
 
 pub use datum::{Datum, Node};
 pub use edn::parse;
@@ -69,6 +70,13 @@ pub enum Kind {
     Return(Ending),
     /// A whole operation, invocation and return.
     Whole(Ending),
+    /// One step of a transaction: its value. The process is the session and the key the transaction, if the log names them.
+    Step,
+    /// The end of a transaction, or of a session.
+    Boundary {
+        /// Whether the session ends too.
+        of_session: bool,
+    },
 }
 
 /// Outcome of an operation.
@@ -102,6 +110,7 @@ pub(super) fn line(format: Format, text: &str) -> Result<Option<Line<'_>>, Fault
     let line = match format {
         Format::JepsenLog => log::line(text)?.map(Line::Event),
         Format::Operations => Some(json::line(text)?),
+        Format::Transactions => steps::line(text)?.map(Line::Event),
         _ => edn::line(text)?,
     };
     let longest = match &line {
@@ -157,7 +166,12 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     }
     let mut lines = sample.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
     let is_log = lines.any(|line| matches!(log::line(&line), Ok(Some(_))));
-    is_log.then_some(Format::JepsenLog)
+    if is_log {
+        return Some(Format::JepsenLog);
+    }
+    let first =
+        sample.split(|byte| *byte == b'\n').map(String::from_utf8_lossy).find(|line| !line.trim().is_empty())?;
+    steps::is_one(&first).then_some(Format::Transactions)
 }
 
 /// The problem of an element without a field that operations have.

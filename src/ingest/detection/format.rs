@@ -24,6 +24,8 @@ pub enum Format {
     JepsenLog,
     /// Operations as JSON.
     Operations,
+    /// Steps of transactions, one a line.
+    Transactions,
     /// `operations.json` of an etcd robustness report.
     EtcdOperations,
     /// `watch.json` of an etcd robustness report.
@@ -38,7 +40,7 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Format; 14] = [
+    pub const ALL: [Format; 15] = [
         Format::Audit,
         Format::LegacyAudit,
         Format::Capture,
@@ -48,6 +50,7 @@ impl Format {
         Format::Edn,
         Format::JepsenLog,
         Format::Operations,
+        Format::Transactions,
         Format::EtcdOperations,
         Format::EtcdWatches,
         Format::EtcdTraffic,
@@ -67,6 +70,7 @@ impl Format {
             Format::Edn => "edn",
             Format::JepsenLog => "jepsen-log",
             Format::Operations => "operations",
+            Format::Transactions => "transactions",
             Format::EtcdOperations => "etcd-operations",
             Format::EtcdWatches => "etcd-watches",
             Format::EtcdTraffic => "etcd-traffic",
@@ -78,7 +82,7 @@ impl Format {
     /// Whether a file of this format is an operation log: a history of its own.
     #[doc(hidden)]
     pub fn is_operation_log(self) -> bool {
-        matches!(self, Format::Edn | Format::JepsenLog | Format::Operations)
+        matches!(self, Format::Edn | Format::JepsenLog | Format::Operations | Format::Transactions)
     }
 
     /// Whether it is evidence of an etcd cluster: a report of its robustness suite, or a file of a member.

@@ -67,7 +67,7 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
     }
     match forced {
         Some(Format::Edn) => return Detected::Evidence(Format::Edn, Framing::Elements { json: false }),
-        Some(Format::JepsenLog) => return Detected::Evidence(Format::JepsenLog, Framing::Lines),
+        Some(format @ (Format::JepsenLog | Format::Transactions)) => return Detected::Evidence(format, Framing::Lines),
         Some(Format::Operations) if first.starts_with(b"[") => {
             return Detected::Evidence(Format::Operations, Framing::Elements { json: true });
         }
@@ -103,7 +103,7 @@ pub(super) fn detect(sample: &[u8], whole: bool, forced: Option<Format>) -> Dete
             Detected::Ignored("a history container inside another file (unpack it first)")
         }
         None => match call::detect(sample) {
-            Some(Format::JepsenLog) => Detected::Evidence(Format::JepsenLog, Framing::Lines),
+            Some(format @ (Format::JepsenLog | Format::Transactions)) => Detected::Evidence(format, Framing::Lines),
             Some(format) => Detected::Evidence(format, Framing::Elements { json: format == Format::Operations }),
             None => Detected::Ignored(reason(first, &lines_of().collect::<Vec<_>>())),
         },
@@ -355,7 +355,7 @@ mod tests {
             ("digraph { a -> b }\n", "text of an unknown kind"),
             ("{\"time\":1,\"msg\":\"x\"}\n", "JSON of an unknown kind"),
             ("[1,\n2]\n", "a JSON array"),
-            ("{:type :invoke :value [[:append 1 2]]}\n", "operations without a process or a function"),
+            ("{:type :invoke :value 2}\n", "operations without a process or a function"),
             ("{\"type\":\"ok\",\"process\":0,\"value\":[]}\n", "operations without a process or a function"),
             (r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[]}"#, "an audit policy"),
             ("---\ninsertId: x\nlogName: y\n", "log entries as YAML (export them with --format=json)"),

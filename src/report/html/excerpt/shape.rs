@@ -368,7 +368,7 @@ pub(super) fn of(format: Format) -> Option<Shape> {
         Format::EtcdWatches => ETCD_CLIENT_WATCH,
         Format::EtcdTraffic => Object(&[]),
         Format::LegacyAudit | Format::EtcdLog | Format::EtcdStore => Object(&[]),
-        Format::Edn | Format::JepsenLog | Format::Operations => return None,
+        Format::Edn | Format::JepsenLog | Format::Operations | Format::Transactions => return None,
     })
 }
 
