@@ -318,6 +318,7 @@ impl Told<'_> {
             Flaw::Reordered => {
                 format!("{reader} read {key}, and it shows what {other} appended in another order, or with a gap.")
             }
+            Flaw::Future => format!("{reader} read a value of {key} that it wrote itself later."),
             Flaw::Internal => format!("{reader} read {key}, and its answer lacks what it wrote itself before."),
         }
     }

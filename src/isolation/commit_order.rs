@@ -41,7 +41,12 @@ struct State<'h> {
     times: Vec<i64>,
     /// By key: reads of its current version that are still to come, and whether a transaction that writes it is running.
     pending: FxHashMap<Key, u32>,
-    running: FxHashMap<Key, bool>,
+    running: FxHashMap<Key, Node>,
+    /// By key, the writers of its versions so far.
+    versions: FxHashMap<Key, Vec<Node>>,
+    /// The units taken, and the place of each.
+    path: Vec<Unit>,
+    place: Vec<usize>,
     /// By transaction and key, reads of its version.
     readers: FxHashMap<(Node, Key), u32>,
     hash: u128,
@@ -52,45 +57,28 @@ struct State<'h> {
 pub fn search(history: &Transactions, observed: &Observed, graph: &Graph, level: Level, budget: u64) -> CommitOrder {
     let mut state = State::of(history, observed, graph, level);
     let mut seen: FxHashSet<u128> = FxHashSet::default();
-    // The units taken, each with whether others were possible in its place.
-    let mut path: Vec<(Unit, bool)> = Vec::new();
     let total = observed.nodes().count() * if state.is_serial { 1 } else { 2 };
     let mut next = state.first(None);
     let mut spent = 0;
-    loop {
-        let taken = loop {
-            let Some(unit) = next else { break None };
-            state.take(unit);
-            if seen.insert(state.hash) {
-                break Some(unit);
-            }
-            let is_free = state.is_free(unit);
-            state.put_back(unit);
-            next = if is_free { None } else { state.first(Some(unit)) };
+    while state.path.len() < total {
+        let Some(unit) = next else {
+            let Some(unit) = state.put_back() else { return CommitOrder::None };
+            next = if state.is_free(unit) { None } else { state.first(Some(unit)) };
+            continue;
         };
-        match taken {
-            Some(unit) => {
-                path.push((unit, state.is_free(unit)));
-                if path.len() == total {
-                    let commits = path.iter().map(|(unit, _)| *unit).filter(|unit| state.is_serial || unit % 2 == 1);
-                    return CommitOrder::Order(commits.map(|unit| unit / 2).collect());
-                }
-                spent += 1;
-                if spent > budget {
-                    return CommitOrder::Spent;
-                }
-                next = state.first(None);
-            }
-            None => loop {
-                let Some((unit, is_free)) = path.pop() else { return CommitOrder::None };
-                state.put_back(unit);
-                if !is_free {
-                    next = state.first(Some(unit));
-                    break;
-                }
-            },
+        state.take(unit);
+        spent += 1;
+        if spent > budget {
+            return CommitOrder::Spent;
+        }
+        let is_new = seen.insert(state.hash);
+        next = if is_new { state.first(None) } else { None };
+        if next.is_none() && is_new && state.path.len() < total {
+            state.jump_back();
         }
     }
+    let commits = state.path.iter().copied().filter(|unit| state.is_commit(*unit));
+    CommitOrder::Order(commits.map(|unit| unit / 2).collect())
 }
 
 /// The bits of a number, mixed (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -115,6 +103,9 @@ impl<'h> State<'h> {
             times: (0..observed.begin).map(|node| history.times(node)).flat_map(|(begin, end)| [begin, end]).collect(),
             pending: FxHashMap::default(),
             running: FxHashMap::default(),
+            versions: FxHashMap::default(),
+            path: Vec::new(),
+            place: vec![0; units],
             readers: FxHashMap::default(),
             hash: 0,
             hashes: (0..units as u64)
@@ -174,18 +165,47 @@ impl<'h> State<'h> {
     }
 
     fn is_possible(&self, unit: Unit) -> bool {
-        let node = unit / 2;
-        let writes = self.observed.writes(node);
-        if self.is_commit(unit) {
-            let own = |key: &Key| match self.is_serial {
-                true => self.observed.reads(node).iter().filter(|read| read.key == *key).count() as u32,
-                false => 0,
-            };
-            if writes.iter().any(|key| self.pending.get(key).is_some_and(|pending| *pending > own(key))) {
-                return false;
-            }
+        self.writes_of(unit).all(|key| !self.has_readers(unit, key) && !self.is_locked(unit, key))
+    }
+
+    fn writes_of(&self, unit: Unit) -> impl Iterator<Item = Key> + '_ {
+        self.observed.writes(unit / 2).iter().copied()
+    }
+
+    /// Whether it would replace a version of a key that others have still to read.
+    fn has_readers(&self, unit: Unit, key: Key) -> bool {
+        let own = || match self.is_serial {
+            true => self.observed.reads(unit / 2).iter().filter(|read| read.key == key).count() as u32,
+            false => 0,
+        };
+        self.is_commit(unit) && self.pending.get(&key).is_some_and(|pending| *pending > 0 && *pending > own())
+    }
+
+    /// Whether another running transaction writes a key that it writes.
+    fn is_locked(&self, unit: Unit, key: Key) -> bool {
+        self.locks && !self.is_commit(unit) && self.running.contains_key(&key)
+    }
+
+    /// Leaves a set after which no unit is possible.
+    ///
+    /// Each ready unit waits for readers of a version, or for a running transaction. They wait as long as the writer of that
+    /// version, or the begin of that transaction, was taken before them. So whatever was taken after the last of these changes
+    /// nothing, and the search goes back there.
+    fn jump_back(&mut self) {
+        let commit_of = |node: Node| if self.is_serial { 2 * node } else { 2 * node + 1 };
+        let since = |unit: Unit| {
+            let by_readers = self.writes_of(unit).filter(|key| self.has_readers(unit, *key)).map(|key| {
+                let writer = self.versions.get(&key).and_then(|writers| writers.last());
+                writer.map_or(0, |writer| self.place[commit_of(*writer) as usize] + 1)
+            });
+            let locked = self.writes_of(unit).filter(|key| self.is_locked(unit, *key));
+            let by_locks = locked.filter_map(|key| self.running.get(&key)).map(|by| self.place[2 * *by as usize] + 1);
+            by_readers.chain(by_locks).min().unwrap_or(self.path.len())
+        };
+        let kept = self.ready.iter().map(|(_, unit)| since(*unit)).max().unwrap_or(self.path.len());
+        while self.path.len() > kept {
+            self.put_back();
         }
-        !self.locks || self.is_commit(unit) || writes.iter().all(|key| self.running.get(key) != Some(&true))
     }
 
     /// The first possible unit behind another one. A free one comes first, and alone.
@@ -201,6 +221,8 @@ impl<'h> State<'h> {
     }
 
     fn take(&mut self, unit: Unit) {
+        self.place[unit as usize] = self.path.len();
+        self.path.push(unit);
         self.ready.remove(&(self.times[unit as usize], unit));
         self.hash ^= self.hashes[unit as usize];
         let node = unit / 2;
@@ -210,11 +232,12 @@ impl<'h> State<'h> {
             }
         }
         for key in self.observed.writes(node) {
-            if self.locks {
-                self.running.insert(*key, !self.is_commit(unit));
-            }
             if self.is_commit(unit) {
+                self.running.remove(key);
+                self.versions.entry(*key).or_default().push(node);
                 self.pending.insert(*key, self.readers.get(&(node, *key)).copied().unwrap_or_default());
+            } else if self.locks {
+                self.running.insert(*key, node);
             }
         }
         for at in 0..self.after[unit as usize].len() {
@@ -226,7 +249,9 @@ impl<'h> State<'h> {
         }
     }
 
-    fn put_back(&mut self, unit: Unit) {
+    /// Takes the last unit back.
+    fn put_back(&mut self) -> Option<Unit> {
+        let unit = self.path.pop()?;
         for at in 0..self.after[unit as usize].len() {
             let later = self.after[unit as usize][at];
             if self.open[later as usize] == 0 {
@@ -236,12 +261,15 @@ impl<'h> State<'h> {
         }
         let node = unit / 2;
         for key in self.observed.writes(node) {
-            if self.locks {
-                self.running.insert(*key, self.is_commit(unit));
-            }
             if self.is_commit(unit) {
+                if self.locks {
+                    self.running.insert(*key, node);
+                }
+                self.versions.entry(*key).or_default().pop();
                 // Nothing was pending but its own reads, which follow.
                 self.pending.insert(*key, 0);
+            } else {
+                self.running.remove(key);
             }
         }
         if self.is_snapshot(unit) {
@@ -251,5 +279,6 @@ impl<'h> State<'h> {
         }
         self.hash ^= self.hashes[unit as usize];
         self.ready.insert((self.times[unit as usize], unit));
+        Some(unit)
     }
 }

@@ -1,17 +1,11 @@
 //! The transactions of which no order of commits exists, without those that are not needed for that.
 
-use super::decision::{Decision, decide};
-use super::dependencies::Dependencies;
-use super::level::Level;
 use super::observed::{Node, Observed};
 use super::transactions::{Key, Outcome, Step, Transactions};
 use rustc_hash::FxHashSet;
 
 /// Smaller sets of transactions that are tried, at most.
 const TRIES: usize = 2_000;
-
-/// Sets of transactions that each try visits, beyond those of one order.
-const SETS: u64 = 1_000;
 
 /// A transaction read what another one wrote. A third one wrote the key too, so it comes before the writer, or after the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +34,8 @@ pub struct NoOrder {
 }
 
 impl NoOrder {
-    pub(super) fn of(history: &Transactions, level: Level) -> NoOrder {
+    /// Reduces transactions that have no order. The caller decides that of fewer ones.
+    pub(super) fn of(history: &Transactions, has_no_order: impl Fn(&Transactions) -> bool) -> NoOrder {
         let mut nodes: Vec<Node> = Observed::of(history).nodes().collect();
         let (mut size, mut tries) = (nodes.len().div_ceil(2), 0);
         while size > 0 && tries < TRIES {
@@ -49,7 +44,7 @@ impl NoOrder {
                 tries += 1;
                 let mut fewer = nodes.clone();
                 fewer.drain(at..(at + size).min(nodes.len()));
-                if has_no_order(&part(history, &fewer), level) {
+                if has_no_order(&part(history, &fewer)) {
                     nodes = fewer;
                 } else {
                     at += size;
@@ -82,14 +77,6 @@ impl NoOrder {
         }
         NoOrder { transactions, reads, choices }
     }
-}
-
-/// Whether that is shown soon.
-fn has_no_order(history: &Transactions, level: Level) -> bool {
-    let budget = SETS + 2 * u64::from(history.len());
-    let observed = Observed::of(history);
-    let dependencies = Dependencies::of(history, &observed);
-    matches!(decide(&dependencies, level, budget), Decision::Violated(_))
 }
 
 /// Some transactions of a history. Reads of what the others wrote are left out.

@@ -8,6 +8,12 @@ use super::observed::{Flaw, Flawed, Node, Observed};
 use super::transactions::Transactions;
 use crate::order::graph::{Components, Cycle, CycleSearch, EdgeKind, EdgeKinds, Edges, Found, Graph};
 
+/// Sets of transactions that are tried for each smaller set without an order, beyond those of one order.
+const SETS: u64 = 1_000;
+
+/// Sets that a first search tries for each transaction: twice as many as an order without backtracking.
+const SETS_EACH: u64 = 4;
+
 /// Why a history does not have a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
@@ -52,7 +58,9 @@ impl Flaw {
     pub(super) fn excluded_by(self) -> Isolation {
         match self {
             Flaw::Duplicate | Flaw::Reordered => Isolation::ReadUncommitted,
-            Flaw::Aborted | Flaw::Intermediate | Flaw::Unwritten | Flaw::IncompatibleOrder => Isolation::ReadCommitted,
+            Flaw::Aborted | Flaw::Intermediate | Flaw::Unwritten | Flaw::IncompatibleOrder | Flaw::Future => {
+                Isolation::ReadCommitted
+            }
             Flaw::Internal => Isolation::ReadAtomic,
         }
     }
@@ -66,6 +74,7 @@ impl Flaw {
             Flaw::IncompatibleOrder => "incompatible order",
             Flaw::Duplicate => "duplicate element",
             Flaw::Reordered => "appends of one transaction out of order",
+            Flaw::Future => "future read",
             Flaw::Internal => "internal",
         }
     }
@@ -81,9 +90,16 @@ impl Levels {
         let open = |level| (level, Decision::Unknown(String::new()));
         let mut levels = Levels { decisions: Level::all().filter(has_times).map(open).collect() };
         let all: Vec<Level> = levels.all().map(|(level, _)| level).collect();
-        // Cycles take linear time, and most histories have all levels or lack the weakest ones. A search for an order comes last.
-        let strongest = if observed.has_orders { &all[all.len() - 1..] } else { &[] };
-        for level in strongest.iter().chain(&all) {
+        // Most histories have all levels. Of the others, the weakest violated level excludes those above. Cycles take linear time,
+        // so a long search for an order comes last.
+        let strongest = all[all.len() - 1];
+        let sets = SETS + SETS_EACH * u64::from(history.len());
+        if let decision @ (Decision::Holds | Decision::Violated(Violation::Cycle(_))) =
+            decide(&dependencies, strongest, sets.min(budget))
+        {
+            levels.settle(strongest, decision);
+        }
+        for level in &all {
             if levels.is_open(*level) {
                 levels.settle(*level, by_cycles(&dependencies, *level, budget).0);
             }
@@ -168,7 +184,7 @@ impl Levels {
     }
 }
 
-pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
+fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> Decision {
     let (history, observed) = (dependencies.history, dependencies.observed);
     let graph = match by_cycles(dependencies, level, budget) {
         (Decision::Unknown(why), Some(graph)) if why.is_empty() => graph,
@@ -176,7 +192,18 @@ pub(super) fn decide(dependencies: &Dependencies<'_>, level: Level, budget: u64)
     };
     match commit_order::search(history, observed, &graph, level, budget) {
         CommitOrder::Order(_) => Decision::Holds,
-        CommitOrder::None => Decision::Violated(Violation::NoOrder(NoOrder::of(history, level))),
+        CommitOrder::None => {
+            let has_no_order = |part: &Transactions| {
+                let (observed, budget) = (Observed::of(part), SETS + 2 * u64::from(part.len()));
+                match by_cycles(&Dependencies::of(part, &observed), level, budget) {
+                    (Decision::Unknown(why), Some(graph)) if why.is_empty() => {
+                        commit_order::search(part, &observed, &graph, level, budget) == CommitOrder::None
+                    }
+                    (decision, _) => matches!(decision, Decision::Violated(_)),
+                }
+            };
+            Decision::Violated(Violation::NoOrder(NoOrder::of(history, has_no_order)))
+        }
         CommitOrder::Spent => Decision::Unknown(format!("{budget} sets of transactions were tried")),
     }
 }

@@ -5,14 +5,15 @@
 //! must see of that key came before. Biswas and Enea (OOPSLA 2019) show that a history has one of the levels up to causality if
 //! and only if the graph with these edges is acyclic. Møldrup and Pavlogiannis (AWDIT, PLDI 2025) show that few edges suffice.
 
+use super::causality::Causality;
 use super::level::{Isolation, Level, Respects};
 use super::observed::{Node, Observed, Read};
 use super::transactions::{Key, Outcome, Transactions};
 use crate::order::graph::{EdgeKind, Edges, Graph};
 use rustc_hash::FxHashMap;
 
-/// Numbers in all vector clocks, at most: 1 GiB.
-const CLOCKS: u64 = 1 << 28;
+/// Anti-dependencies of registers, at most. A search for an order does without them.
+const REPLACED: usize = 8_000_000;
 
 /// The dependencies of a history.
 pub struct Dependencies<'h> {
@@ -93,14 +94,23 @@ impl<'h> Dependencies<'h> {
             Isolation::ReadUncommitted | Isolation::ReadCommitted => {}
             Isolation::MonotonicAtomicView => self.add_views(&mut edges, true),
             Isolation::ReadAtomic => self.add_atomic(&mut edges, level.respects),
-            Isolation::Causal => self.add_causal(&mut edges, level.respects)?,
+            Isolation::Causal => {
+                let causality = self.causality(level.respects)?;
+                causality.iter().for_each(|causality| self.add_causal(&mut edges, causality));
+            }
             _ if self.observed.has_orders => self.add_replaced(&mut edges),
-            _ if level.respects == Respects::Dependencies => self.add_atomic(&mut edges, level.respects),
-            _ => self.add_causal(&mut edges, level.respects)?,
+            _ => {
+                let mut causality = None;
+                if level.respects == Respects::Dependencies {
+                    self.add_atomic(&mut edges, level.respects);
+                } else {
+                    causality = self.causality(level.respects)?;
+                    causality.iter().for_each(|causality| self.add_causal(&mut edges, causality));
+                }
+                return Ok(self.with_replaced(&Graph::build(edges), causality.as_ref()));
+            }
         }
-        let graph = Graph::build(edges);
-        let needs_replaced = level.isolation > Isolation::Causal && !self.observed.has_orders;
-        Ok(if needs_replaced { self.with_replaced(&graph) } else { graph })
+        Ok(Graph::build(edges))
     }
 
     fn copy(&self, graph: &Graph) -> Edges {
@@ -112,7 +122,7 @@ impl<'h> Dependencies<'h> {
     }
 
     /// Anti-dependencies of registers: a write that comes after another one comes after the reads of that one.
-    fn with_replaced(&self, graph: &Graph) -> Graph {
+    fn with_replaced(&self, graph: &Graph, causality: Option<&Causality>) -> Graph {
         let mut edges = self.copy(graph);
         let mut readers: FxHashMap<(Key, Node), Vec<Node>> = FxHashMap::default();
         for node in self.observed.nodes() {
@@ -120,13 +130,27 @@ impl<'h> Dependencies<'h> {
                 readers.entry((read.key, read.from)).or_default().push(node);
             }
         }
+        let most = edges.len() + REPLACED;
         let mut add = |(key, writer): (Key, Node), later: Node| {
             for reader in readers.get(&(key, writer)).into_iter().flatten() {
-                edges.add(*reader, later, EdgeKind::AntiDependency);
+                if edges.len() < most {
+                    edges.add(*reader, later, EdgeKind::AntiDependency);
+                }
             }
         };
-        for later in self.observed.nodes() {
-            self.observed.writes(later).iter().for_each(|key| add((*key, self.observed.begin), later));
+        match causality {
+            // Later writers of a session follow its first one.
+            Some(causality) => {
+                for (key, writer) in readers.keys() {
+                    let of = (*writer != self.observed.begin).then_some(*writer);
+                    causality.first_after(of, *key, &mut |later| add((*key, *writer), later));
+                }
+            }
+            None => {
+                for later in self.observed.nodes() {
+                    self.observed.writes(later).iter().for_each(|key| add((*key, self.observed.begin), later));
+                }
+            }
         }
         for writer in self.observed.nodes() {
             for (later, _) in graph.from(writer).filter(|(_, kinds)| kinds.has(EdgeKind::Version)) {
@@ -309,78 +333,27 @@ impl<'h> Dependencies<'h> {
     }
 
     /// All writes that happened before a read come before the write that it shows.
-    fn add_causal(&self, edges: &mut Edges, respects: Respects) -> Result<(), String> {
-        let happened = self.happened_before(respects)?;
-        let Some(happened) = happened else { return Ok(()) };
-        // By key: its writers, by session and place.
-        let mut writers: Vec<Vec<(u32, u32, Node)>> = vec![Vec::new(); self.history.keys() as usize];
-        for (number, session) in (0..).zip(&self.sessions) {
-            for (place, node) in (0..).zip(session) {
-                for key in self.observed.writes(*node) {
-                    writers[*key as usize].push((number, place, *node));
-                }
-            }
-        }
+    fn add_causal(&self, edges: &mut Edges, causality: &Causality) {
         for node in self.observed.nodes() {
             for read in self.observed.reads(node) {
-                let all = &writers[read.key as usize];
-                let mut from = 0;
-                while let Some((session, ..)) = all.get(from) {
-                    let rest = &all[from..];
-                    let of_session = &rest[..rest.partition_point(|(other, ..)| other == session)];
-                    let known = happened.through(node, *session);
-                    let before = of_session.partition_point(|(_, place, _)| *place < known);
-                    if let Some((.., last)) = before.checked_sub(1).map(|at| of_session[at])
-                        && last != read.from
-                        && last != node
-                    {
+                causality.last_before(node, read.key, &mut |last| {
+                    if last != read.from && last != node && !causality.is_before(last, read.from) {
                         self.add_seen(edges, last, read.from);
                     }
-                    from += of_session.len();
-                }
+                });
             }
         }
-        Ok(())
     }
 
-    /// The vector clocks of causality; `None` if it has a cycle.
-    fn happened_before(&self, respects: Respects) -> Result<Option<HappenedBefore>, String> {
-        let sessions = self.sessions.len();
-        let nodes = self.observed.begin as usize;
-        if (nodes as u64) * (sessions as u64) > CLOCKS {
-            return Err(format!("causality of {nodes} transactions in {sessions} sessions needs too much memory"));
-        }
+    /// Causality: reads and orders of sessions, and of real time if the level respects it; `None` if it has a cycle.
+    fn causality(&self, respects: Respects) -> Result<Option<Causality>, String> {
         let mut edges = self.edges();
         self.add_reads(&mut edges);
         self.add_sessions(&mut edges);
         if respects == Respects::RealTime {
             self.add_times(&mut edges);
         }
-        let graph = Graph::build(edges);
-        let mut open = vec![0u32; nodes + 1];
-        (0..=self.observed.begin).flat_map(|node| graph.from(node)).for_each(|(to, _)| open[to as usize] += 1);
-        let mut ready: Vec<Node> = (0..=self.observed.begin).filter(|node| open[*node as usize] == 0).collect();
-        let mut clocks = vec![0u32; nodes * sessions];
-        let mut done = 0;
-        while let Some(node) = ready.pop() {
-            done += 1;
-            for (to, _) in graph.from(node) {
-                if node != self.observed.begin {
-                    let (from, into) = (node as usize * sessions, to as usize * sessions);
-                    for at in 0..sessions {
-                        clocks[into + at] = clocks[into + at].max(clocks[from + at]);
-                    }
-                    let (session, place) = self.place[node as usize];
-                    let own = into + session as usize;
-                    clocks[own] = clocks[own].max(place + 1);
-                }
-                open[to as usize] -= 1;
-                if open[to as usize] == 0 {
-                    ready.push(to);
-                }
-            }
-        }
-        Ok((done == nodes + 1).then_some(HappenedBefore { clocks, sessions }))
+        Causality::of(&Graph::build(edges), self.observed, &self.sessions, &self.place)
     }
 
     /// The reason for an edge of a level's graph.
@@ -431,17 +404,5 @@ impl<'h> Dependencies<'h> {
         let found = direct.or_else(by_session).or_else(any);
         let is_read = direct.is_some();
         found.map_or(Because::Order(0), |(reader, key)| Because::Seen { reader, key, is_read })
-    }
-}
-
-/// For each transaction and session, how many transactions of it happened before.
-struct HappenedBefore {
-    clocks: Vec<u32>,
-    sessions: usize,
-}
-
-impl HappenedBefore {
-    fn through(&self, node: Node, session: u32) -> u32 {
-        self.clocks[node as usize * self.sessions + session as usize]
     }
 }

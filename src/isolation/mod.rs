@@ -2,6 +2,7 @@
 //!
 //! Input: [`Transactions`]. Output: [`Levels`]. `docs/isolation.md` has the lattice of levels and its sources.
 
+mod causality;
 mod commit_order;
 mod core;
 mod decision;

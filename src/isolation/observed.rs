@@ -33,6 +33,8 @@ pub enum Flaw {
     Duplicate,
     /// A list shows what a transaction appended in another order, or with a gap.
     Reordered,
+    /// A read shows a later write of its own transaction.
+    Future,
     /// A read contradicts what its own transaction did before it.
     Internal,
 }
@@ -235,7 +237,7 @@ impl Observed {
                         }
                         Some(written) if written.by == node => {
                             if !own.get(&key).is_some_and(|own| own.contains(&value)) {
-                                self.flaw(Flaw::Internal, (node, node), key);
+                                self.flaw(Flaw::Future, (node, node), key);
                             }
                             continue;
                         }

@@ -1,9 +1,12 @@
 //! The levels, compared with their definitions over all orders of commits.
 
+use super::commit_order;
+use super::dependencies::Dependencies;
 use super::observed::Observed;
 use super::{CommitOrder, Decision, Isolation, Level, Levels, Node, Outcome, Respects, Step, Transactions, Violation};
 use crate::model::list_append::Access;
 use crate::model::{ListAppend, Spec};
+use crate::order::graph::{Components, EdgeKinds};
 use crate::search::{self, Call};
 use fastrand::Rng;
 
@@ -405,4 +408,99 @@ fn transactions_without_an_order_are_few_and_none_of_them_can_be_left_out() {
     }
     println!("{found} without an order");
     assert!(found > 0);
+}
+
+/// Writes small histories of lists with their levels, for a comparison with Elle: `RETROGRADE_ELLE` names the folder.
+#[test]
+#[ignore = "writes files"]
+fn histories_for_elle() {
+    let folder = std::path::PathBuf::from(std::env::var_os("RETROGRADE_ELLE").expect("a folder"));
+    let mut verdicts = String::new();
+    for seed in crate_seeds() {
+        let history = altered(seed);
+        let mut moments: Vec<(i64, bool, Node)> = Vec::new();
+        for node in 0..history.len() {
+            let (begin, end) = history.times(node);
+            moments.push((begin, false, node));
+            moments.push((if end == i64::MAX { 1_000 + begin } else { end }, true, node));
+        }
+        moments.sort_unstable();
+        let mut lines = String::new();
+        // Equal times leave the order open, so both begin first.
+        for (index, (_, is_end, node)) in moments.iter().enumerate() {
+            let is_shown = *is_end && history.outcome(*node) == Outcome::Committed;
+            let step = |step: &Step| match step {
+                Step::List(key, values) if is_shown => {
+                    let values: Vec<String> = values.iter().map(u32::to_string).collect();
+                    format!("[:r {key} [{}]]", values.join(" "))
+                }
+                Step::List(key, _) => format!("[:r {key} nil]"),
+                Step::Append(key, value) => format!("[:append {key} {value}]"),
+                Step::Read(..) | Step::Write(..) => unreachable!("lists only"),
+            };
+            let steps: Vec<String> = history.steps(*node).iter().map(step).collect();
+            let word = match (is_end, history.outcome(*node)) {
+                (false, _) => "invoke",
+                (_, Outcome::Committed) => "ok",
+                (_, Outcome::Aborted) => "fail",
+                (_, Outcome::Unknown) => "info",
+            };
+            // A process ends with a transaction of unknown outcome.
+            let process = match history.outcome(*node) {
+                Outcome::Unknown => 100 + node,
+                _ => history.session(*node),
+            };
+            lines += &format!(
+                "{{:index {index}, :type :{word}, :process {process}, :f :txn, :value [{}], :time {index}}}\n",
+                steps.join(" ")
+            );
+        }
+        std::fs::write(folder.join(format!("{seed}.edn")), lines).unwrap();
+        let levels = Levels::of(&history, 100_000);
+        let violated = levels.weakest_violated().into_iter().map(|(level, violation)| match violation {
+            Violation::Flaw(flawed) => format!("{level}: {}", flawed.flaw.name()),
+            Violation::Cycle(cycle) => format!("{level}: {}", super::anomaly(level, cycle)),
+            Violation::NoOrder(_) => format!("{level}: no order"),
+        });
+        let violated: Vec<String> = violated.collect();
+        verdicts += &format!("{seed}.edn\t{}\t{}\n", levels.strongest().join(","), violated.join("; "));
+    }
+    std::fs::write(folder.join("retrograde.tsv"), verdicts).unwrap();
+}
+
+#[test]
+fn a_search_with_few_dependencies_finds_an_order_if_there_is_one() {
+    let (mut found, mut none) = (0, 0);
+    for seed in crate_seeds() {
+        let history = history(seed, false);
+        let observed = Observed::of(&history);
+        if !observed.flaws.is_empty() {
+            continue;
+        }
+        for level in Level::all().filter(|level| level.isolation >= Isolation::Prefix) {
+            // The reads alone, so that the search itself has to find what contradicts them.
+            let weak = Level { isolation: Isolation::ReadCommitted, ..level };
+            let graph = Dependencies::of(&history, &observed).graph(weak).unwrap();
+            if !Components::find(&graph, EdgeKinds::ALL).cyclic().is_empty() {
+                continue;
+            }
+            let expected = has(&history, &observed, level);
+            match commit_order::search(&history, &observed, &graph, level, 100_000) {
+                CommitOrder::Order(order) => {
+                    let mut place = vec![0; observed.begin as usize + 1];
+                    order.iter().zip(1..).for_each(|(node, at)| place[*node as usize] = at);
+                    let is_one = Ordered { history: &history, observed: &observed, place }.has(level);
+                    assert!(expected && is_one, "seed {seed}, {level}: {order:?}\n{}", text(&history));
+                    found += 1;
+                }
+                CommitOrder::None => {
+                    assert!(!expected, "seed {seed}, {level}\n{}", text(&history));
+                    none += 1;
+                }
+                CommitOrder::Spent => panic!("seed {seed}, {level}"),
+            }
+        }
+    }
+    println!("{found} have an order, {none} have none");
+    assert!(found > 1_000 && none > 100);
 }
