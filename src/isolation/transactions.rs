@@ -53,18 +53,6 @@ struct Transaction {
 }
 
 /// A history of transactions, in the order of each session.
-///
-/// ```
-/// use retrograde::isolation::{Levels, Outcome, Step, Transactions};
-///
-/// // Two clients read the same balance, and each writes what it makes of it.
-/// let mut history = Transactions::default();
-/// history.push(0, Some((0, 1)), Outcome::Committed, [Step::Write(0, 100)]);
-/// history.push(1, Some((2, 4)), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 150)]);
-/// history.push(2, Some((3, 5)), Outcome::Committed, [Step::Read(0, Some(100)), Step::Write(0, 70)]);
-/// let levels = Levels::of(&history, 1_000_000);
-/// assert_eq!(levels.strongest(), ["prefix"]);
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Transactions {
     transactions: Vec<Transaction>,
