@@ -12,6 +12,9 @@ use super::transactions::{Key, Outcome, Transactions};
 use crate::order::graph::{EdgeKind, Edges, Graph};
 use rustc_hash::FxHashMap;
 
+/// Rounds of conclusions from conclusions, at most.
+const ROUNDS: usize = 8;
+
 /// Anti-dependencies of registers, at most. A search for an order does without them.
 const REPLACED: usize = 8_000_000;
 
@@ -107,10 +110,31 @@ impl<'h> Dependencies<'h> {
                     causality = self.causality(level.respects)?;
                     causality.iter().for_each(|causality| self.add_causal(&mut edges, causality));
                 }
-                return Ok(self.with_replaced(&Graph::build(edges), causality.as_ref()));
+                let graph = self.with_replaced(&Graph::build(edges), causality.as_ref());
+                return if level.isolation == Isolation::Serializable && causality.is_some() {
+                    self.saturated(graph)
+                } else {
+                    Ok(graph)
+                };
             }
         }
         Ok(Graph::build(edges))
+    }
+
+    /// A graph of serializable transactions with what follows from it: whatever comes before a reader and wrote its key comes
+    /// before the writer that it read, and whatever comes after that writer comes after the reader.
+    fn saturated(&self, mut graph: Graph) -> Result<Graph, String> {
+        for _ in 0..ROUNDS {
+            let Some(causality) = Causality::of(&graph, self.observed, &self.sessions, &self.place)? else { break };
+            let mut edges = self.copy(&graph);
+            self.add_causal(&mut edges, &causality);
+            let before = graph.edges();
+            graph = self.with_replaced(&Graph::build(edges), Some(&causality));
+            if graph.edges() == before {
+                break;
+            }
+        }
+        Ok(graph)
     }
 
     fn copy(&self, graph: &Graph) -> Edges {
@@ -133,7 +157,8 @@ impl<'h> Dependencies<'h> {
         let most = edges.len() + REPLACED;
         let mut add = |(key, writer): (Key, Node), later: Node| {
             for reader in readers.get(&(key, writer)).into_iter().flatten() {
-                if edges.len() < most {
+                let is_known = causality.is_some_and(|causality| causality.is_before(*reader, later));
+                if edges.len() < most && !is_known {
                     edges.add(*reader, later, EdgeKind::AntiDependency);
                 }
             }
