@@ -327,7 +327,7 @@ pub struct Explore {
     /// Write JSON to standard output instead of the table, or to FILE beside it.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// List all steps of a run.
+    /// List each request of a run.
     #[arg(long, short)]
     pub verbose: bool,
     /// With --from: the declarations with which the report was made.

@@ -121,8 +121,14 @@ impl Level {
         Isolation::ALL.into_iter().flat_map(of).filter(is_one)
     }
 
-    /// The level of a name.
+    /// The level of a name, or of the name that Elle has for it.
     pub fn named(name: &str) -> Option<Level> {
+        let name = match name {
+            "strong-serializable" => "strict-serializable",
+            "repeatable-read" => "serializable",
+            "consistent-view" | "parallel-snapshot-isolation" => "parallel-snapshot",
+            name => name,
+        };
         Level::all().find(|level| level.to_string() == name)
     }
 

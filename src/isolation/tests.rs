@@ -504,3 +504,18 @@ fn a_search_with_few_dependencies_finds_an_order_if_there_is_one() {
     println!("{found} have an order, {none} have none");
     assert!(found > 1_000 && none > 100);
 }
+
+#[test]
+fn every_level_has_its_name_and_elles_names_are_known() {
+    for level in Level::all() {
+        assert_eq!(Level::named(&level.to_string()), Some(level));
+    }
+    assert_eq!(Level::named("strong-serializable"), Some(Level::STRICT));
+    assert_eq!(Level::named("repeatable-read"), Level::named("serializable"));
+    assert_eq!(Level::named("consistent-view"), Level::named("parallel-snapshot"));
+    assert_eq!(Level::named("serialisable"), None);
+    // A stronger level comes behind each weaker one, so that the last one is the strongest.
+    let all: Vec<Level> = Level::all().collect();
+    assert!((0..all.len()).all(|at| all[..at].iter().all(|weaker| !weaker.implies(all[at]))));
+    assert_eq!(all.last(), Some(&Level::STRICT));
+}
