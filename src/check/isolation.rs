@@ -33,6 +33,9 @@ const BUDGET_EACH: u64 = 10;
 /// The most facts that a finding tells about transactions without an order.
 const CHOICES: usize = 10;
 
+/// The most steps of a cycle that a finding tells.
+const STEPS: usize = 12;
+
 /// The most transactions that a finding shows.
 const SHOWN: usize = 16;
 
@@ -252,8 +255,12 @@ impl Told<'_> {
                 (flawed.flaw.name().to_owned(), self.flaw(flawed), vec![flawed.other, flawed.reader])
             }
             Violation::Cycle(cycle) => {
-                let steps: Vec<String> = cycle.iter().map(|step| self.step(step)).collect();
-                let text = format!("{}. That is a cycle: no order has all of it.", steps.join("; "));
+                let steps: Vec<String> = cycle.iter().take(STEPS).map(|step| self.step(step)).collect();
+                let more = match cycle.len() {
+                    count if count > STEPS => format!("; and {} more steps", count - STEPS),
+                    _ => String::new(),
+                };
+                let text = format!("{}{more}. That is a cycle: no order has all of it.", steps.join("; "));
                 let readers = cycle.iter().filter_map(|step| match step.because {
                     Because::Seen { reader, .. } => Some(reader),
                     _ => None,
@@ -355,6 +362,13 @@ impl Told<'_> {
                     ),
                     None => format!("{reader} {saw} {from}, which wrote {key}, and read {key} as it was at the begin"),
                 }
+            }
+            Because::Unseen(key) => {
+                format!("no list of {} shows what {to} appended, so that follows what {from} appended", self.key(key))
+            }
+            Because::First(key) => {
+                let key = self.key(key);
+                format!("{from} read the whole list {key} and appended to it, so what {to} appended follows")
             }
             Because::Begin => "the begin comes before every write".to_owned(),
             Because::Replaced(key) => format!("{from} read a version of {} that {to} replaced", self.key(key)),

@@ -2,9 +2,10 @@
 
 use super::commit_order::{self, CommitOrder};
 use super::core::NoOrder;
-use super::dependencies::{Because, Dependencies};
+use super::dependencies::Dependencies;
 use super::level::{Isolation, Level, Respects};
 use super::observed::{Flaw, Flawed, Node, Observed};
+use super::reasons::{Because, Reasons};
 use super::transactions::Transactions;
 use crate::order::graph::{Components, Cycle, CycleSearch, EdgeKind, EdgeKinds, Edges, Found, Graph};
 
@@ -229,10 +230,11 @@ fn by_cycles(dependencies: &Dependencies<'_>, level: Level, budget: u64) -> (Dec
         _ => shortest(graph, budget),
     };
     let explained = |cycle: Cycle| {
+        let reasons = Reasons::of(dependencies);
         let step = |step: &crate::order::graph::Step| Dependency {
             from: step.from,
             to: step.to,
-            because: dependencies.because((step.from, step.kind, step.to)),
+            because: reasons.because((step.from, step.kind, step.to)),
         };
         Decision::Violated(Violation::Cycle(cycle.steps.iter().map(step).collect()))
     };

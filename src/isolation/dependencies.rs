@@ -25,35 +25,7 @@ pub struct Dependencies<'h> {
     /// By session, its committed transactions.
     sessions: Vec<Vec<Node>>,
     /// By transaction, its session and its place there.
-    place: Vec<(u32, u32)>,
-}
-
-/// The reason for an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Because {
-    /// The later one read what the earlier one wrote.
-    Read(Key),
-    /// A list shows the elements of both, in this order.
-    Order(Key),
-    /// A transaction read the key as the later one wrote it, and had to see the earlier one.
-    Seen {
-        /// That transaction.
-        reader: Node,
-        /// The key.
-        key: Key,
-        /// Whether it read what the earlier one wrote. Otherwise that happened before it.
-        is_read: bool,
-    },
-    /// The earlier one read a version of the key that the later one replaced.
-    Replaced(Key),
-    /// Both read the same version of the key, and each replaced it.
-    Updated(Key),
-    /// The begin comes before every write.
-    Begin,
-    /// Both are of one session.
-    Session,
-    /// The earlier one ended before the later one began.
-    Time,
+    pub(super) place: Vec<(u32, u32)>,
 }
 
 impl<'h> Dependencies<'h> {
@@ -379,55 +351,5 @@ impl<'h> Dependencies<'h> {
             self.add_times(&mut edges);
         }
         Causality::of(&Graph::build(edges), self.observed, &self.sessions, &self.place)
-    }
-
-    /// The reason for an edge of a level's graph.
-    pub fn because(&self, (from, kind, to): (Node, EdgeKind, Node)) -> Because {
-        let of_order = |(_, chain): &(Key, &Vec<Node>)| chain.windows(2).any(|pair| pair == [from, to]);
-        let chains = || (0..).zip(&self.observed.chains);
-        match kind {
-            EdgeKind::ReadsFrom => {
-                let read = self.observed.reads(to).iter().find(|read| read.from == from);
-                Because::Read(read.map_or(0, |read| read.key))
-            }
-            EdgeKind::AntiDependency => {
-                let read = self.observed.reads(from).iter().find(|read| self.observed.wrote(to, read.key));
-                Because::Replaced(read.map_or(0, |read| read.key))
-            }
-            EdgeKind::Version if from == self.observed.begin => Because::Begin,
-            EdgeKind::Program => Because::Session,
-            EdgeKind::RealTime => Because::Time,
-            _ => match chains().find(of_order) {
-                Some((key, _)) => Because::Order(key),
-                None => self.because_updated(from, to).unwrap_or_else(|| self.because_seen(from, to)),
-            },
-        }
-    }
-
-    fn because_updated(&self, from: Node, to: Node) -> Option<Because> {
-        let update = |node: Node| {
-            let reads = self.observed.reads(node).iter().copied();
-            reads.filter(move |read| self.observed.wrote(node, read.key))
-        };
-        let same = |read: &Read| update(to).any(|other| (other.key, other.from) == (read.key, read.from));
-        update(from).find(same).map(|read| Because::Updated(read.key))
-    }
-
-    fn because_seen(&self, seen: Node, read: Node) -> Because {
-        let is_one = |node: &Node| {
-            let reads = self.observed.reads(*node);
-            reads.iter().find(|other| other.from == read && *node != seen && self.observed.wrote(seen, other.key))
-        };
-        let sees = |node: &Node| self.observed.reads(*node).iter().any(|other| other.from == seen);
-        let direct = self.observed.nodes().filter(sees).find_map(|node| Some((node, is_one(&node)?.key)));
-        let follows = |node: &Node| {
-            let ((session, place), (of_seen, before)) = (self.place[*node as usize], self.place[seen as usize]);
-            session == of_seen && before < place
-        };
-        let by_session = || self.observed.nodes().filter(follows).find_map(|node| Some((node, is_one(&node)?.key)));
-        let any = || self.observed.nodes().find_map(|node| Some((node, is_one(&node)?.key)));
-        let found = direct.or_else(by_session).or_else(any);
-        let is_read = direct.is_some();
-        found.map_or(Because::Order(0), |(reader, key)| Because::Seen { reader, key, is_read })
     }
 }

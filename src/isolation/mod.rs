@@ -21,6 +21,7 @@ mod decision;
 mod dependencies;
 mod level;
 mod observed;
+mod reasons;
 #[cfg(test)]
 mod tests;
 mod transactions;
@@ -28,7 +29,7 @@ mod transactions;
 pub use self::core::{Choice, NoOrder};
 pub use commit_order::CommitOrder;
 pub use decision::{Decision, Dependency, Levels, Violation, anomaly};
-pub use dependencies::Because;
 pub use level::{Isolation, Level, Respects};
 pub use observed::{Flaw, Flawed, Node};
+pub use reasons::Because;
 pub use transactions::{Key, Outcome, Step, Transactions, Value};

@@ -3,7 +3,10 @@
 use super::commit_order;
 use super::dependencies::Dependencies;
 use super::observed::Observed;
-use super::{CommitOrder, Decision, Isolation, Level, Levels, Node, Outcome, Respects, Step, Transactions, Violation};
+use super::{
+    Because, CommitOrder, Decision, Dependency, Isolation, Level, Levels, Node, Outcome, Respects, Step, Transactions,
+    Violation,
+};
 use crate::model::list_append::Access;
 use crate::model::{ListAppend, Spec};
 use crate::order::graph::{Components, EdgeKinds};
@@ -220,6 +223,49 @@ fn text(history: &Transactions) -> String {
     (0..history.len()).map(line).collect()
 }
 
+/// Whether the reason of a dependency is a fact of the history.
+fn is_true(history: &Transactions, observed: &Observed, step: &Dependency) -> bool {
+    let Dependency { from, to, because } = *step;
+    let reads = |node: Node, key: u32, writer: Node| {
+        node < observed.begin && observed.reads(node).iter().any(|read| (read.key, read.from) == (key, writer))
+    };
+    let last = |key: u32| observed.chains[key as usize].last().copied().unwrap_or(observed.begin);
+    match because {
+        Because::Read(key) => reads(to, key, from),
+        Because::Order(key) => observed.chains[key as usize].windows(2).any(|pair| pair == [from, to]),
+        Because::Unseen(key) => last(key) == from && observed.unseen[key as usize].contains(&to),
+        Because::Seen { reader, key, is_read } => {
+            let sees = || (0..history.keys()).any(|other| reads(reader, other, from));
+            reads(reader, key, to) && observed.wrote(from, key) && reader != from && (!is_read || sees())
+        }
+        Because::Updated(key) => {
+            let sources = observed.reads(from).iter().filter(|read| read.key == key).map(|read| read.from);
+            let both = observed.wrote(from, key) && observed.wrote(to, key);
+            both && sources.into_iter().any(|source| reads(to, key, source))
+        }
+        Because::Replaced(key) => {
+            let mut sources = observed.reads(from).iter().filter(|read| read.key == key && read.from != to);
+            observed.wrote(to, key)
+                && sources.any(|read| match observed.has_orders {
+                    true => {
+                        let chain = [observed.begin].into_iter().chain(observed.chains[key as usize].iter().copied());
+                        let pairs = chain.clone().zip(chain.skip(1));
+                        let is_last = || last(key) == read.from && observed.unseen[key as usize].contains(&to);
+                        pairs.into_iter().any(|pair| pair == (read.from, to)) || is_last()
+                    }
+                    false => true,
+                })
+        }
+        Because::First(key) => {
+            let is_update = reads(from, key, last(key)) && observed.wrote(from, key);
+            is_update && observed.unseen[key as usize].contains(&to)
+        }
+        Because::Begin => from == observed.begin,
+        Because::Session => history.session(from) == history.session(to) && from < to,
+        Because::Time => history.times(from).1 < history.times(to).0,
+    }
+}
+
 fn compare(seeds: std::ops::Range<u64>, is_list: bool) -> (u32, u32, u32) {
     let (mut holds, mut violated, mut unknown) = (0, 0, 0);
     for seed in seeds {
@@ -237,6 +283,13 @@ fn compare(seeds: std::ops::Range<u64>, is_list: bool) -> (u32, u32, u32) {
                     unknown += 1;
                     continue;
                 }
+            }
+            if let Decision::Violated(Violation::Cycle(cycle)) = decision {
+                for step in cycle {
+                    assert!(is_true(&history, &observed, step), "seed {seed}, {level}: {step:?}\n{}", text(&history));
+                }
+                let ends = cycle.iter().zip(cycle.iter().cycle().skip(1));
+                assert!(ends.clone().all(|(step, next)| step.to == next.from), "seed {seed}, {level}: {cycle:?}");
             }
             let says = *decision == Decision::Holds;
             assert_eq!(
