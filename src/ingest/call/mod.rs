@@ -171,7 +171,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     }
     let first =
         sample.split(|byte| *byte == b'\n').map(String::from_utf8_lossy).find(|line| !line.trim().is_empty())?;
-    steps::is_one(&first).then_some(Format::Transactions)
+    steps::is_step(&first).then_some(Format::Transactions)
 }
 
 /// The problem of an element without a field that operations have.

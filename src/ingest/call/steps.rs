@@ -28,9 +28,9 @@ pub(super) fn line(text: &str) -> Result<Option<Event<'_>>, Fault> {
     step(text).map(Some).ok_or_else(|| fault(EXPECTED, text))
 }
 
-/// Whether a line is a step or separates two transactions.
-pub(super) fn is_one(text: &str) -> bool {
-    step(text.trim()).is_some()
+/// Whether a line is a step. Lines of `-` begin other formats, too.
+pub(super) fn is_step(text: &str) -> bool {
+    step(text.trim()).is_some_and(|event| event.kind == Kind::Step)
 }
 
 fn step(text: &str) -> Option<Event<'_>> {
