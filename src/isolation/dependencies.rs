@@ -75,19 +75,16 @@ impl<'h> Dependencies<'h> {
             }
             _ if self.observed.has_orders => self.add_replaced(&mut edges),
             _ => {
-                let mut causality = None;
-                if level.respects == Respects::Dependencies {
-                    self.add_atomic(&mut edges, level.respects);
-                } else {
-                    causality = self.causality(level.respects)?;
-                    causality.iter().for_each(|causality| self.add_causal(&mut edges, causality));
+                // With too many sessions for clocks, the search has fewer dependencies.
+                let clocks = (level.respects > Respects::Dependencies).then(|| self.causality(level.respects).ok());
+                let causality = clocks.flatten().flatten();
+                match &causality {
+                    Some(causality) => self.add_causal(&mut edges, causality),
+                    None => self.add_atomic(&mut edges, level.respects),
                 }
                 let graph = self.with_replaced(&Graph::build(edges), causality.as_ref());
-                return if level.isolation == Isolation::Serializable && causality.is_some() {
-                    self.saturated(graph)
-                } else {
-                    Ok(graph)
-                };
+                let saturates = level.isolation == Isolation::Serializable && causality.is_some();
+                return Ok(if saturates { self.saturated(graph) } else { graph });
             }
         }
         Ok(Graph::build(edges))
@@ -95,9 +92,10 @@ impl<'h> Dependencies<'h> {
 
     /// A graph of serializable transactions with what follows from it: whatever comes before a reader and wrote its key comes
     /// before the writer that it read, and whatever comes after that writer comes after the reader.
-    fn saturated(&self, mut graph: Graph) -> Result<Graph, String> {
+    fn saturated(&self, mut graph: Graph) -> Graph {
         for _ in 0..ROUNDS {
-            let Some(causality) = Causality::of(&graph, self.observed, &self.sessions, &self.place)? else { break };
+            let causality = Causality::of(&graph, self.observed, &self.sessions, &self.place);
+            let Ok(Some(causality)) = causality else { break };
             let mut edges = self.copy(&graph);
             self.add_causal(&mut edges, &causality);
             let before = graph.edges();
@@ -106,7 +104,7 @@ impl<'h> Dependencies<'h> {
                 break;
             }
         }
-        Ok(graph)
+        graph
     }
 
     fn copy(&self, graph: &Graph) -> Edges {
