@@ -304,11 +304,11 @@ impl Told<'_> {
             incarnation: last.map_or_else(Default::default, |call| call.process),
             key: Default::default(),
             cause: level.to_string(),
-            summary: format!("the transactions are not {level}: {what}"),
+            summary: format!("the level {level} does not hold: {what}"),
             facts: nodes.iter().take(SHOWN).filter_map(|node| self.fact(*node)).collect(),
             reason: format!("{lacks}{because} {holds}"),
             refuted_by: "a transaction that is not in this log, and wrote one of these values".to_owned(),
-            consequence: format!("a client that relies on {level} acts on a state that never was"),
+            consequence: format!("a client that relies on the level {level} acts on a state that never was"),
         }
     }
 
